@@ -1,0 +1,133 @@
+/* rlx.h: the C ABI between the Go runtime and a native backend.
+ *
+ * A library exports one symbol, `const rlx_backend *rlx_backend_<name>(void)`. Every function returns an rlx_status and fills the
+ * caller's rlx_error where it is not RLX_OK. Nothing exits, aborts, throws, keeps thread-local errors or changes the FP environment.
+ *
+ * Command words (little-endian uint32_t, made by rlx/internal/prog):
+ *
+ *   header   magic, version, table hash (2), arena bytes (2), inputs, outputs, constants, states, commands
+ *   types    one for each input, output, constant and state, in this order: dtype | rank << 8, dims (2 each)
+ *   command  op, word count of the whole command, results | operands << 16, then results, operands, attributes
+ *   operand  dtype | rank << 8 | slot << 16, index in the slot, byte offset (2), dims (2 each), strides in elements (2 each)
+ *            0xffffffff alone for an absent operand
+ *
+ * Results are contiguous. Operand strides are signed; the offset is that of the element with all indices 0. */
+#ifndef RLX_H
+#define RLX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RLX_ABI 1u
+#define RLX_WORDS_MAGIC 0x50584c52u /* "RLXP" */
+#define RLX_WORDS_VERSION 1u
+#define RLX_ABSENT 0xffffffffu
+#define RLX_MAX_RANK 8
+
+typedef enum rlx_status {
+  RLX_OK = 0,
+  RLX_BAD_WORDS = 1,   /* load: the words break a rule */
+  RLX_UNSUPPORTED = 2, /* load: no kernel for an op and dtype */
+  RLX_NO_MEMORY = 3,
+  RLX_NO_DEVICE = 4,
+  RLX_BAD_VALUE = 5, /* run: data violate a constraint of an op, such as an index out of range */
+  RLX_CANCELLED = 6,
+  RLX_DEVICE_LOST = 7,
+  RLX_BAD_ARGUMENT = 8 /* a call breaks the rules of this header */
+} rlx_status;
+
+typedef enum rlx_slot { RLX_ARENA = 0, RLX_INPUT = 1, RLX_OUTPUT = 2, RLX_CONST = 3, RLX_STATE = 4 } rlx_slot;
+
+typedef struct rlx_error {
+  int32_t code;    /* rlx_status */
+  int32_t command; /* index of the command, -1 if none */
+  char text[240];  /* NUL-terminated; "C7: index 9 out of range ..." for RLX_BAD_VALUE */
+} rlx_error;
+
+/* An op that runs natively, for each dtype in the bit set (1 << rlx_dtype, of the first operand, or of the first result without one). */
+typedef struct rlx_capability {
+  uint32_t op;
+  uint32_t dtypes;
+  uint32_t flags;
+} rlx_capability;
+
+enum { RLX_CAP_STRIDED = 1u }; /* operands may have any strides; without it they must be contiguous */
+
+typedef struct rlx_device rlx_device;
+typedef struct rlx_weights rlx_weights;
+typedef struct rlx_program rlx_program;
+
+typedef struct rlx_open_options {
+  uint32_t size;       /* sizeof(rlx_open_options) of the caller */
+  int32_t max_threads; /* threads that may compute, the caller included; at least 1 */
+  const char *isa;     /* "" or NULL: the best one; else the name of a lower one */
+} rlx_open_options;
+
+typedef struct rlx_device_info {
+  char name[64];
+  char isa[16];
+  int32_t threads;
+  uint64_t native_bytes; /* memory that the library holds now, all devices together */
+} rlx_device_info;
+
+typedef struct rlx_constant {
+  const void *data; /* host memory, contiguous; read during weights_open only */
+  uint64_t bytes;
+} rlx_constant;
+
+typedef struct rlx_program_info {
+  uint64_t arena_bytes; /* what a run must bring: the words' arena and the kernels' scratch */
+  uint64_t native_bytes;
+  uint32_t commands;
+} rlx_program_info;
+
+typedef struct rlx_run_args {
+  uint32_t size;
+  int32_t max_threads;             /* 0: as opened */
+  void *const *inputs;             /* one pointer for each input, host memory on the CPU */
+  void *const *outputs;
+  void *const *states;
+  void *arena;                     /* 64-byte aligned, arena_bytes long; belongs to this run */
+  const volatile uint32_t *cancel; /* NULL, or a word that turns non-zero to stop the run */
+  uint64_t *profile;               /* NULL, or two entries for each command: start and end in nanoseconds */
+  uint32_t *counters;              /* NULL, or one entry for each command: incremented when a native kernel ran */
+  uint64_t seed;
+  rlx_error *error;
+} rlx_run_args;
+
+typedef struct rlx_backend {
+  uint32_t abi;  /* RLX_ABI */
+  uint32_t size; /* sizeof(rlx_backend) */
+  uint64_t table_hash;
+  const char *name;
+  const rlx_capability *capabilities;
+  uint32_t num_capabilities;
+
+  int32_t (*device_count)(int32_t *count, rlx_error *);
+  int32_t (*open)(int32_t index, const rlx_open_options *, rlx_device **, rlx_error *);
+  int32_t (*close)(rlx_device *, rlx_error *);
+  int32_t (*info)(rlx_device *, rlx_device_info *, rlx_error *);
+  int32_t (*alloc)(rlx_device *, uint64_t bytes, void **, rlx_error *);
+  int32_t (*free)(rlx_device *, void *, rlx_error *);
+  int32_t (*write)(rlx_device *, void *to, const void *host, uint64_t bytes, rlx_error *);
+  int32_t (*read)(rlx_device *, void *host, const void *from, uint64_t bytes, rlx_error *);
+  /* Constants are numbered from 0; those of a child follow its parent's. A Program opens its weights once; a specialisation with folded
+   * constants of its own opens a child, which must be closed before the parent. Packed copies of a constant are cached where it lives. */
+  int32_t (*weights_open)(rlx_device *, rlx_weights *parent, const rlx_constant *, uint32_t count, rlx_weights **, rlx_error *);
+  int32_t (*weights_close)(rlx_weights *, rlx_error *);
+  int32_t (*load)(rlx_device *, rlx_weights *, const uint32_t *words, uint64_t count, rlx_program **, rlx_program_info *, rlx_error *);
+  int32_t (*unload)(rlx_program *, rlx_error *);
+  int32_t (*run)(rlx_program *, const rlx_run_args *);
+  int32_t (*sync)(rlx_device *, rlx_error *);
+  /* The machine's limits, probed now: f32 FMA peak in gflop/s and read bandwidth in GB/s of a buffer of `bytes` per thread. */
+  int32_t (*probe)(rlx_device *, int32_t threads, uint64_t bytes, double seconds, double *gflops, double *gbps, rlx_error *);
+} rlx_backend;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

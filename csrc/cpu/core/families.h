@@ -1,0 +1,42 @@
+// The one list of kernel families in C++. registry.cpp includes it several times, each time with other meanings of the macros; a family's
+// rows join when its folder has a kernels.h. cgo/cpu lists the same folders for the Go build.
+#if __has_include("../elementwise/kernels.h")
+RLX_FAMILY_BEGIN(elementwise)
+#include "../elementwise/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../shape/kernels.h")
+RLX_FAMILY_BEGIN(shape)
+#include "../shape/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../index/kernels.h")
+RLX_FAMILY_BEGIN(index)
+#include "../index/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../reduce/kernels.h")
+RLX_FAMILY_BEGIN(reduce)
+#include "../reduce/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../matmul/kernels.h")
+RLX_FAMILY_BEGIN(matmul)
+#include "../matmul/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../norm/kernels.h")
+RLX_FAMILY_BEGIN(norm)
+#include "../norm/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../sort/kernels.h")
+RLX_FAMILY_BEGIN(sort)
+#include "../sort/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../conv/kernels.h")
+RLX_FAMILY_BEGIN(conv)
+#include "../conv/kernels.h"
+RLX_FAMILY_END
+#endif

@@ -1,0 +1,108 @@
+#include "../core/rlx_begin.h"
+
+#include "isa.h"
+#include "load.h"
+#include "memory.h"
+#include "registry.h"
+#include "weights.h"
+
+namespace rlx {
+namespace {
+
+const Operand *constant_operand(Prepare &p, int i) {
+  const Command *c = p.cmd;
+  if (i < 0 || uint32_t(i) >= c->num_in || !c->in[i].present || c->in[i].slot != RLX_CONST) return nullptr;
+  return c->in + i;
+}
+
+rlx_weights *weights_of(Prepare &p) { return static_cast<rlx_program *>(p.impl)->weights; }
+
+const void *constant_view(Prepare &p, int i) {
+  const Operand *o = constant_operand(p, i);
+  return o == nullptr ? nullptr : static_cast<const char *>(weights_of(p)->data[o->index]) + o->offset;
+}
+
+const void *constant(Prepare &p, int i) {
+  const Operand *o = constant_operand(p, i);
+  if (o == nullptr || !o->contiguous || uint64_t(o->count) * rlx_dtype_sizes[o->dtype] != weights_of(p)->bytes[o->index]) return nullptr;
+  return constant_view(p, i);
+}
+
+void *cache(Prepare &p, int i, uint64_t layout, int64_t bytes, bool *fresh) {
+  const Operand *o = constant_operand(p, i);
+  return o == nullptr ? nullptr : weights_packed(weights_of(p), *o, layout, bytes, fresh);
+}
+
+// The dtype that chooses the kernel: of the first operand, or of the first result without one.
+uint32_t key_dtype(const Command &c) { return c.num_in != 0 && c.in[0].present ? c.in[0].dtype : c.out[0].dtype; }
+
+int32_t check_weights(const rlx_program *p, const rlx_weights *w, rlx_error *error) {
+  const uint32_t need = p->slots[RLX_CONST], have = w == nullptr ? 0 : w->count;
+  if (have < need) return set_error(error, RLX_BAD_WORDS, -1, "got %u constants, the words read %u", have, need);
+  for (uint32_t i = 0; i < need; i++)
+    if (w->bytes[i] != uint64_t(p->slot_bytes[RLX_CONST][i]))
+      return set_error(error, RLX_BAD_WORDS, -1, "constant %u has %llu bytes, the words read %lld", i, (unsigned long long)w->bytes[i], (long long)p->slot_bytes[RLX_CONST][i]);
+  return RLX_OK;
+}
+
+// Picks kernels and lets them prepare; the lock of the weights is held.
+int32_t bind(rlx_program *p, rlx_error *error) {
+  Prepare prep = {nullptr, p->device->threads, isa_active(), p->device->pool, constant, constant_view, cache, p};
+  int64_t scratch = 0;
+  for (uint32_t i = 0; i < p->num_commands; i++) {
+    Command &c = p->commands[i];
+    const uint32_t dtype = key_dtype(c);
+    if (!registry_find(c.op, dtype, &c.kernel, &c.split))
+      return set_error(error, RLX_UNSUPPORTED, int32_t(i), "%s: no kernel for %s", rlx_op_names[c.op], rlx_dtype_names[dtype]);
+    const Preparer preparer = registry_prepare(c.op, dtype);
+    if (preparer != nullptr) {
+      Packed *first = p->weights == nullptr ? nullptr : p->weights->packed;
+      prep.cmd = &c;
+      const int32_t code = preparer(prep);
+      if (code != RLX_OK) {
+        if (p->weights != nullptr) weights_drop_until(p->weights, first);
+        return set_error(error, code, int32_t(i), code == RLX_NO_MEMORY ? "%s: no memory to prepare the kernel" : "%s: the kernel could not be prepared", rlx_op_names[c.op]);
+      }
+    }
+    if (c.scratch < 0 || c.scratch > INT64_MAX / 4) return set_error(error, RLX_NO_MEMORY, int32_t(i), "%s: scratch of %lld bytes", rlx_op_names[c.op], (long long)c.scratch);
+    if (c.scratch > scratch) scratch = c.scratch;
+  }
+  p->arena_bytes = p->scratch_at + align64(scratch);
+  return RLX_OK;
+}
+
+}  // namespace
+
+int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, uint64_t count, rlx_program **out, rlx_program_info *info, rlx_error *error) {
+  Decoder d = {};
+  d.words = words, d.count = count, d.error = error;
+  int32_t code = decode_words(d);
+  rlx_program *p = d.program;
+  if (code == RLX_OK) code = check_weights(p, weights, error);
+  if (code == RLX_OK) {
+    p->device = device, p->weights = p->slots[RLX_CONST] == 0 ? nullptr : weights;
+    if (p->weights != nullptr) pthread_mutex_lock(&p->weights->lock);
+    code = bind(p, error);
+    if (p->weights != nullptr) pthread_mutex_unlock(&p->weights->lock);
+  }
+  if (code != RLX_OK) {
+    memory_free(d.block);
+    return code;
+  }
+  device->users.fetch_add(1, std::memory_order_relaxed);
+  if (p->weights != nullptr) p->weights->users.fetch_add(1, std::memory_order_relaxed);
+  info->arena_bytes = uint64_t(p->arena_bytes);
+  info->native_bytes = p->block_bytes;
+  info->commands = p->num_commands;
+  *out = p;
+  return RLX_OK;
+}
+
+int32_t unload(rlx_program *p, rlx_error *) {
+  if (p->weights != nullptr) p->weights->users.fetch_sub(1, std::memory_order_release);
+  p->device->users.fetch_sub(1, std::memory_order_release);
+  memory_free(p);
+  return RLX_OK;
+}
+
+}  // namespace rlx

@@ -1,0 +1,228 @@
+// Package backend is the door between the runtime and whatever executes a program: it takes command words, tables and memory,
+// nothing internal. A backend is a value of type Backend that a package registers.
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Cap says that an op (its number in the op table) runs natively for the dtypes in the bit set, which speak of the first operand, or of
+// the first result where there is none.
+type Cap struct {
+	Op      int
+	DTypes  uint32
+	Strided bool // operands may have any strides; otherwise the planner makes them contiguous
+}
+
+// Backend executes programs on its devices.
+type Backend interface {
+	// Name is what rlx.On takes: "cpu", "ref", "cuda".
+	Name() string
+	// Check says why the backend cannot be used here, or nil. It may start a driver; it never blocks long.
+	Check() error
+	// Caps lists what runs natively.
+	Caps() []Cap
+	// Devices describes what answers; an empty list is not an error.
+	Devices() ([]DeviceInfo, error)
+	// Open returns device i.
+	Open(i int, o Options) (Device, error)
+}
+
+// Options are read when a device is opened.
+type Options struct {
+	Threads int    // threads that may compute, the caller included; at least 1
+	ISA     string // "" for the best one
+}
+
+// DeviceInfo describes a device.
+type DeviceInfo struct {
+	Name    string
+	ISA     string // instruction set or architecture
+	Threads int
+}
+
+// Device is an open device; safe for concurrent use.
+type Device interface {
+	Info() DeviceInfo
+	// Weights takes the constants of a program; their bytes are not kept after the call unless the device lives in Go memory. With a
+	// parent (nil for none) the constants are numbered after the parent's, and the parent outlives them: a specialisation adds its own
+	// folded constants to its program's weights.
+	Weights(parent Weights, constants [][]byte) (Weights, error)
+	// Load validates words and picks kernels.
+	Load(w Weights, words []uint32) (Program, error)
+	// NativeBytes is the memory outside Go that the device's library holds.
+	NativeBytes() int64
+	Close() error
+}
+
+// Weights are constants on a device, shared by every program loaded with them.
+type Weights interface{ Close() error }
+
+// Program is a loaded program; Run may be called concurrently.
+type Program interface {
+	// ArenaBytes is the size of the memory that each run brings.
+	ArenaBytes() int64
+	// NewArena allocates such memory where the device wants it.
+	NewArena() (Arena, error)
+	Run(a *RunArgs) error
+	Close() error
+}
+
+// Arena is memory that belongs to one run at a time.
+type Arena interface {
+	// Bytes is host-visible memory, nil if there is none.
+	Bytes() []byte
+	// Cancel is the word that stops the run which uses the arena.
+	Cancel() Cancel
+	Close() error
+}
+
+// RunArgs is one run. Inputs and Outputs are host memory in the order of the words; the backend reads and writes only their extent.
+type RunArgs struct {
+	Inputs, Outputs, States [][]byte
+	Arena                   Arena
+	Threads                 int      // 0: as opened
+	Profile                 []uint64 // nil, or start and end in nanoseconds for each command
+	Counters                []uint32 // nil, or per command: how often a native kernel ran
+	Seed                    uint64
+}
+
+// Cancel is a word that turns non-zero to stop a run; native backends keep it outside Go memory. Safe for concurrent use.
+type Cancel interface {
+	Set()
+	Reset()
+	IsSet() bool
+}
+
+// HostArena is an arena in Go memory, for backends and programs that run in Go.
+type HostArena struct {
+	mem  []byte
+	word atomic.Bool
+}
+
+// NewHostArena returns an arena over mem.
+func NewHostArena(mem []byte) *HostArena { return &HostArena{mem: mem} }
+
+func (a *HostArena) Bytes() []byte  { return a.mem }
+func (a *HostArena) Cancel() Cancel { return a }
+func (a *HostArena) Close() error   { return nil }
+
+// Set, Reset and IsSet make the arena its own Cancel.
+func (a *HostArena) Set()        { a.word.Store(true) }
+func (a *HostArena) Reset()      { a.word.Store(false) }
+func (a *HostArena) IsSet() bool { return a.word.Load() }
+
+// Code classifies an Error.
+type Code int
+
+// The codes; the numbers are those of rlx_status in rlx.h.
+const (
+	OK          Code = 0
+	BadWords    Code = 1
+	Unsupported Code = 2
+	NoMemory    Code = 3
+	NoDevice    Code = 4
+	BadValue    Code = 5
+	Cancelled   Code = 6
+	DeviceLost  Code = 7
+	BadArgument Code = 8
+)
+
+var codeNames = []string{"ok", "bad words", "unsupported", "out of memory", "no device", "bad value", "cancelled", "device lost", "bad argument"}
+
+func (c Code) String() string {
+	if c < 0 || int(c) >= len(codeNames) {
+		return fmt.Sprintf("code %d", int(c))
+	}
+	return codeNames[c]
+}
+
+// Error is what a backend's functions return.
+type Error struct {
+	Backend string
+	Code    Code
+	Command int // index of the command, -1 if none
+	Text    string
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: %s", e.Backend, e.Code)
+	if e.Command >= 0 {
+		s += fmt.Sprintf(" at command %d", e.Command)
+	}
+	return s + ": " + e.Text
+}
+
+// ErrNotCompiledIn is wrapped by the error of a backend whose build tag or cgo is off.
+var ErrNotCompiledIn = errors.New("not compiled in")
+
+var registry struct {
+	sync.Mutex
+	backends []Backend
+	absent   map[string]string
+}
+
+// Register adds b. The packages of backends call it in init with a value that does no work yet; a second backend of the same name is ignored.
+func Register(b Backend) {
+	registry.Lock()
+	defer registry.Unlock()
+	if !slices.ContainsFunc(registry.backends, func(o Backend) bool { return o.Name() == b.Name() }) {
+		registry.backends = append(registry.backends, b)
+	}
+}
+
+// RegisterAbsent records why the backend called name is not in this build.
+func RegisterAbsent(name, reason string) {
+	registry.Lock()
+	defer registry.Unlock()
+	if registry.absent == nil {
+		registry.absent = map[string]string{}
+	}
+	registry.absent[name] = reason
+}
+
+// Lookup returns the backend called name, or why there is none.
+func Lookup(name string) (Backend, error) {
+	registry.Lock()
+	defer registry.Unlock()
+	for _, b := range registry.backends {
+		if b.Name() == name {
+			return b, nil
+		}
+	}
+	if reason, ok := registry.absent[name]; ok {
+		return nil, fmt.Errorf("%s: %w (%s)", name, ErrNotCompiledIn, reason)
+	}
+	return nil, fmt.Errorf("%s: %w (no such backend in this build, expected one of %v)", name, ErrNotCompiledIn, namesLocked())
+}
+
+// Names lists the registered backends, sorted.
+func Names() []string {
+	registry.Lock()
+	defer registry.Unlock()
+	return namesLocked()
+}
+
+func namesLocked() []string {
+	var l []string
+	for _, b := range registry.backends {
+		l = append(l, b.Name())
+	}
+	slices.Sort(l)
+	return l
+}
+
+// Absent lists the backends that are known but not in this build, with the reason.
+func Absent() map[string]string {
+	registry.Lock()
+	defer registry.Unlock()
+	m := map[string]string{}
+	for k, v := range registry.absent {
+		m[k] = v
+	}
+	return m
+}

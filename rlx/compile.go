@@ -1,0 +1,316 @@
+package rlx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rlx-ml/rlx-go/rlx/backend"
+	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
+	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
+	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// Program is a compiled graph: immutable, safe for concurrent Run. It holds native memory until Close.
+type Program struct {
+	name    string
+	cfg     *config
+	target  *exec.Target
+	graph   *ir.Graph // after the shape-free passes
+	inputs  []input
+	outputs []string
+	consts  *plan.Constants
+	weights backend.Weights
+	skipped []error // why earlier choices of Prefer were not taken
+
+	mu     sync.Mutex
+	idle   sync.Cond // signalled when runs reaches 0
+	runs   int
+	closed bool
+	cache  map[string]*entry
+	clock  uint64
+	latest *exec.Program
+}
+
+// Compile verifies g, runs the passes that need no shapes on it, and opens the backend. Shapes are compiled when they first occur in a
+// Run. Options choose the backend; the default is Prefer("cpu", "ref").
+func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	cfg := newConfig(opts)
+	if err := ir.Freeze(); err != nil {
+		return nil, err
+	}
+	if err := g.Verify(); err != nil {
+		return nil, err
+	}
+	target, skipped, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{name: g.Name, cfg: cfg, target: target, skipped: skipped, cache: map[string]*entry{}}
+	p.idle.L = &p.mu
+	if err := p.prepare(ctx, g); err != nil {
+		return nil, errors.Join(err, target.Device.Close())
+	}
+	cfg.logger.LogAttrs(ctx, slog.LevelInfo, "compiled", slog.String("graph", g.Name), slog.String("backend", target.Backend.Name()),
+		slog.Int("nodes", len(p.graph.Nodes)), slog.Any("fallback", errors.Join(skipped...)))
+	return p, nil
+}
+
+// open returns the first backend of the list that works here, and why those before it do not.
+func open(cfg *config) (*exec.Target, []error, error) {
+	var why []error
+	for _, name := range cfg.backends {
+		b, err := backend.Lookup(name)
+		if err == nil {
+			err = b.Check()
+		}
+		if err == nil {
+			var d backend.Device
+			if d, err = b.Open(0, backend.Options{Threads: cfg.threads, ISA: cfg.isa}); err == nil {
+				return &exec.Target{Backend: b, Device: d, Support: pass.NewSupport(name, b.Caps(), hostRows(b))}, why, nil
+			}
+		}
+		why = append(why, err)
+	}
+	if len(why) == 0 {
+		return nil, nil, errors.New("rlx: no backend is named")
+	}
+	return nil, nil, fmt.Errorf("rlx: %w", errors.Join(why...))
+}
+
+// Stager is implemented by backends that stage rows on the host.
+type Stager interface{ StageOnHost(*ir.Row) bool }
+
+func hostRows(b backend.Backend) func(*ir.Row) bool {
+	if s, ok := b.(Stager); ok {
+		return s.StageOnHost
+	}
+	return nil
+}
+
+// prepare runs the shape-free passes and opens the weights.
+func (p *Program) prepare(ctx context.Context, g *Graph) error {
+	var err error
+	p.graph, err = pass.Pipeline(g, []pass.Pass{
+		{Name: "dce", Run: pass.DCE},
+		{Name: "cse", Run: pass.CSE},
+		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, 0, p.eval(ctx)) }},
+		{Name: "dce", Run: pass.DCE},
+	}, p.cfg.off, p.cfg.verify)
+	if err != nil {
+		return execError(p.Backend(), err)
+	}
+	if err := p.supported(); err != nil {
+		return err
+	}
+	for _, n := range p.graph.Inputs {
+		p.inputs = append(p.inputs, newInput(n))
+	}
+	p.markStaticInputs()
+	for _, o := range p.graph.Outputs {
+		p.outputs = append(p.outputs, o.Name)
+	}
+	p.consts = plan.NewConstants(p.graph)
+	data := make([][]byte, len(p.consts.Tensors()))
+	for i, t := range p.consts.Tensors() {
+		data[i] = t.Bytes()
+	}
+	if p.weights, err = p.target.Device.Weights(nil, data); err != nil {
+		return err
+	}
+	if len(p.graph.Symbols()) == 0 && !p.readsValues() { // one set of shapes: compile it now, so that its errors show here
+		return p.warm(ctx)
+	}
+	return nil
+}
+
+// supported finds the nodes that no shapes can make runnable.
+func (p *Program) supported() error {
+	var bad []pass.Unsupported
+	for _, n := range p.graph.Nodes {
+		s := p.target.Support
+		if n.Row.Has(ir.Leaf) || n.Row.Has(ir.View) || n.Row.Composite() || s.Native(n) || s.Host(n) {
+			continue
+		}
+		d := n.Types[0].DType
+		if len(n.In) > 0 && !n.In[0].IsZero() {
+			d = n.In[0].DType()
+		}
+		bad = append(bad, pass.Unsupported{Node: n.Name, Op: n.Row.Name, DType: d, Reason: "no kernel and no decomposition"})
+	}
+	if len(bad) > 0 {
+		return &UnsupportedError{Backend: p.Backend(), Nodes: bad}
+	}
+	return nil
+}
+
+// eval computes constant graphs on the program's own backend.
+func (p *Program) eval(ctx context.Context) pass.Eval {
+	return func(g *ir.Graph) ([]*ir.Tensor, error) {
+		legal, err := pass.Legalize(g, p.target.Support)
+		if err != nil {
+			return nil, err
+		}
+		consts := plan.NewConstants(legal)
+		data := make([][]byte, len(consts.Tensors()))
+		for i, t := range consts.Tensors() {
+			data[i] = t.Bytes()
+		}
+		w, err := p.target.Device.Weights(nil, data)
+		if err != nil {
+			return nil, err
+		}
+		defer w.Close()
+		e, err := exec.Load(legal, p.target, consts, w)
+		if err != nil {
+			return nil, err
+		}
+		defer e.Close()
+		r, err := e.Runner()
+		if err != nil {
+			return nil, err
+		}
+		defer e.Release(r)
+		out := make([]*ir.Tensor, len(legal.Outputs))
+		for i, t := range e.Plan.Program.Outputs {
+			if out[i], err = ir.Zeros(t.DType, t.Dims...); err != nil {
+				return nil, err
+			}
+			r.SetOutput(i, out[i].Bytes())
+		}
+		return out, r.Run(ctx)
+	}
+}
+
+// foldLimit is the largest constant that folding under bound shapes may make: beyond it computing beats keeping.
+const foldLimit = 1 << 20
+
+// build compiles the graph for one set of symbol values.
+func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Program, error) {
+	t0 := time.Now()
+	g, err := pass.Pipeline(p.graph, []pass.Pass{
+		{Name: "bind", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) }},
+		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) }},
+		{Name: "legalize", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) }},
+		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) }},
+		{Name: "cse", Run: pass.CSE},
+		{Name: "dce", Run: pass.DCE},
+	}, p.cfg.off, p.cfg.verify)
+	if err != nil {
+		return nil, execError(p.Backend(), err)
+	}
+	e, err := exec.Load(g, p.target, p.consts, p.weights)
+	if err != nil {
+		return nil, execError(p.Backend(), err)
+	}
+	p.cfg.logger.LogAttrs(ctx, slog.LevelDebug, "specialised", slog.String("graph", p.name), slog.Any("symbols", values),
+		slog.Int("commands", len(e.Plan.Steps)), slog.Int64("arena_bytes", e.ArenaBytes()), slog.Duration("took", time.Since(t0)))
+	return e, nil
+}
+
+// Backend is the name of the backend that the program runs on.
+func (p *Program) Backend() string { return p.target.Backend.Name() }
+
+// Device describes the device that the program runs on.
+func (p *Program) Device() backend.DeviceInfo { return p.target.Device.Info() }
+
+// Fallback says why the backends preferred to Backend were not taken; nil if it was the first choice.
+func (p *Program) Fallback() error { return errors.Join(p.skipped...) }
+
+// Graph is the graph after the shape-free passes. It must not be changed.
+func (p *Program) Graph() *Graph { return p.graph }
+
+// Placed says how one node of the program runs.
+type Placed struct {
+	Node, Op string
+	Place    string // native, composed, host, view
+	Parts    int    // commands that the node became
+}
+
+// Placement lists the nodes of the program and how each runs: natively, composed of other ops, or staged on the host. It speaks of the
+// latest shapes that ran; before the first Run of a graph with symbolic dims, of the shapes that come from setting every symbol to 4.
+func (p *Program) Placement() ([]Placed, error) {
+	p.mu.Lock()
+	e := p.latest
+	p.mu.Unlock()
+	if e == nil {
+		values := map[string]int64{}
+		for _, s := range p.graph.Symbols() {
+			values[s] = 4
+		}
+		var err error
+		if e, err = p.build(context.Background(), values); err != nil {
+			return nil, err
+		}
+		defer e.Close()
+	}
+	return placed(e), nil
+}
+
+func placed(e *exec.Program) []Placed {
+	var list []Placed
+	index := map[string]int{}
+	for _, s := range e.Plan.Steps {
+		name, kind := s.Node.Name, s.Node.Row.Name
+		if s.Node.From.Op != "" {
+			name, kind = s.Node.From.Name, s.Node.From.Op
+		}
+		i, ok := index[name]
+		if !ok {
+			i = len(list)
+			index[name] = i
+			list = append(list, Placed{Node: name, Op: kind, Place: s.Place.String()})
+		}
+		list[i].Parts++
+		if s.Place == plan.Host {
+			list[i].Place = plan.Host.String()
+		}
+	}
+	return list
+}
+
+// BackendInfo describes a backend of this build, or one that it lacks.
+type BackendInfo struct {
+	Name    string
+	Devices []backend.DeviceInfo
+	Ops     int   // kinds that run natively
+	Err     error // why it cannot be used
+}
+
+// Backends lists what is compiled in, what devices answer, and what is absent and why.
+func Backends() []BackendInfo {
+	var list []BackendInfo
+	for _, name := range backend.Names() {
+		b, err := backend.Lookup(name)
+		info := BackendInfo{Name: name, Err: err}
+		if err == nil {
+			info.Err = b.Check()
+		}
+		if info.Err == nil {
+			info.Devices, info.Err = b.Devices()
+			ops := map[int]bool{}
+			for _, c := range b.Caps() {
+				ops[c.Op] = true
+			}
+			info.Ops = len(ops)
+		}
+		list = append(list, info)
+	}
+	for name, reason := range backend.Absent() {
+		list = append(list, BackendInfo{Name: name, Err: fmt.Errorf("%s: %w (%s)", name, ErrNotCompiledIn, reason)})
+	}
+	return list
+}
+
+// String describes the program in one line.
+func (p *Program) String() string {
+	return fmt.Sprintf("%s on %s (%s)", p.name, p.Backend(), strings.TrimSpace(p.Device().ISA))
+}

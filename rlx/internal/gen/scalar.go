@@ -1,0 +1,220 @@
+// Package gen prints files that derive from the tables of package op.
+package gen
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rlx-ml/rlx-go/rlx/op"
+)
+
+const scalarHead = `// Generated from the tables of scalar functions (package op). Do not edit.
+//
+// Included once inside each namespace that has a vector type V and its primitives. fn_ are the functions, d_ (da_, db_) their
+// derivatives, bw_ (bwa_, bwb_) gradients: dy times the derivative, with the zeros that hold for any dy already chosen.
+`
+
+// ScalarHeader prints the C++ header of scalar functors: X-macros and enumerations that list the functions in the order of
+// their numbers, and templates over a vector type that has the primitives as overloads found where the header is included.
+func ScalarHeader() []byte {
+	var w bytes.Buffer
+	w.WriteString(scalarHead)
+	scalarLists(&w, "UNARY", op.UnaryNames(), op.Unary)
+	scalarLists(&w, "BINARY", op.BinaryNames(), op.Binary)
+	scalarLists(&w, "COMPARE", op.CompareNames(), op.Compare)
+	// all values before all derivatives, which call rows that stand after their own
+	for _, part := range []func(*bytes.Buffer, *op.Scalar){valueFunctor, gradientFunctors} {
+		for _, n := range op.UnaryNames() {
+			if s, ok := op.Unary(n); ok && s.Takes(op.ScalarFloat) {
+				part(&w, s)
+			}
+		}
+		for _, n := range op.BinaryNames() {
+			if s, ok := op.Binary(n); ok && s.Takes(op.ScalarFloat) {
+				part(&w, s)
+			}
+		}
+	}
+	for _, n := range op.CompareNames() {
+		fmt.Fprintf(&w, "\ntemplate <class V>\ninline auto fn_%s(V a, V b) {\n  return %s(a, b);\n}\n", n, n)
+	}
+	return w.Bytes()
+}
+
+// scalarLists prints the X-macros of one table and the enumeration of its functions.
+func scalarLists(w *bytes.Buffer, table string, names []string, find func(string) (*op.Scalar, bool)) {
+	for _, l := range []struct {
+		suffix string
+		has    func(*op.Scalar) bool
+	}{
+		{"FNS", func(*op.Scalar) bool { return true }},
+		{"FLOAT_FNS", func(s *op.Scalar) bool { return s.Takes(op.ScalarFloat) && (!s.Predicate || table == "COMPARE") }},
+		{"PREDICATE_FNS", func(s *op.Scalar) bool { return s.Predicate }},
+		{"INT_FNS", func(s *op.Scalar) bool { return s.Takes(op.ScalarInt) }},
+		{"BOOL_FNS", func(s *op.Scalar) bool { return s.Takes(op.ScalarBool) }},
+		{"C64_FNS", func(s *op.Scalar) bool { return s.Takes(op.ScalarC64) }},
+		{"DERIV_FNS", func(s *op.Scalar) bool { return s.Deriv(0) != nil }},
+	} {
+		fmt.Fprintf(w, "\n#define RLX_%s_%s(X)", table, l.suffix)
+		line := 120
+		for _, n := range names {
+			if s, ok := find(n); ok && l.has(s) {
+				item := " X(" + n + ")"
+				if line += len(item); line > 110 {
+					w.WriteString(" \\\n ")
+					line = 1 + len(item)
+				}
+				w.WriteString(item)
+			}
+		}
+		w.WriteByte('\n')
+	}
+	fmt.Fprintf(w, "\nenum %sFn {\n", table[:1]+strings.ToLower(table[1:]))
+	for i, n := range names {
+		fmt.Fprintf(w, "  %s_%s = %d,\n", table, n, i)
+	}
+	fmt.Fprintf(w, "  %s_COUNT = %d\n};\n", table, len(names))
+}
+
+var (
+	unaryVars  = []string{"x", "dy"}
+	binaryVars = []string{"a", "b", "dy"}
+)
+
+func valueFunctor(w *bytes.Buffer, s *op.Scalar) {
+	fmt.Fprintf(w, "\n// y = %s\n", s.Doc)
+	ret, vars, params := "V", unaryVars, true
+	if s.Arity == 2 {
+		vars, params = binaryVars, false
+	}
+	if s.Predicate {
+		ret = "auto"
+	}
+	switch {
+	case s.Formula != nil:
+		functor(w, ret, "fn_"+s.Name, vars[:s.Arity], s.Formula, params)
+	case params:
+		fmt.Fprintf(w, "template <class V>\ninline V fn_%s(V x, V, V) {\n  return %s;\n}\n", s.Name, callText(s.Name, []string{"x"}))
+	default:
+		fmt.Fprintf(w, "template <class V>\ninline V fn_%s(V a, V b) {\n  return %s(a, b);\n}\n", s.Name, s.Name)
+	}
+}
+
+// gradientFunctors prints derivative and gradient by each operand: d_ and bw_ where there is one, da_, bwa_, db_, bwb_ where
+// there are two.
+func gradientFunctors(w *bytes.Buffer, s *op.Scalar) {
+	vars, by := unaryVars, []string{""}
+	if s.Arity == 2 {
+		vars, by = binaryVars, []string{"a", "b"}
+	}
+	for i, l := range by {
+		if d := s.Deriv(i); d != nil {
+			w.WriteByte('\n')
+			functor(w, "V", "d"+l+"_"+s.Name, vars[:s.Arity], d, s.Arity == 1)
+			functor(w, "V", "bw"+l+"_"+s.Name, vars, s.Backward(i), s.Arity == 1)
+		}
+	}
+}
+
+// functor prints one template. Subexpressions that occur more than once become locals, in the order of their first use, so that
+// every call is written once.
+func functor(w *bytes.Buffer, ret, name string, vars []string, e op.Expr, params bool) {
+	uses := map[string]int{}
+	var count func(e op.Expr)
+	count = func(e op.Expr) {
+		if uses[e.String()]++; uses[e.String()] == 1 {
+			for _, a := range e.Args() {
+				count(a)
+			}
+		}
+	}
+	count(e)
+
+	var locals strings.Builder
+	used, n := map[string]bool{}, 0
+	var text func(e op.Expr) string
+	done := map[string]string{}
+	text = func(e op.Expr) string {
+		if t, ok := done[e.String()]; ok {
+			return t
+		}
+		var t string
+		switch e.Kind() {
+		case op.ExprVar:
+			t = vars[e.Index()]
+			used[t] = true
+		case op.ExprParam:
+			t = e.String()
+			used[t] = true
+		case op.ExprConst:
+			t = "splat<V>(" + number(e.Value()) + ")"
+		default:
+			args := make([]string, len(e.Args()))
+			for i, a := range e.Args() {
+				args[i] = text(a)
+			}
+			t = callText(e.Fn(), args)
+			if strings.HasSuffix(t, "alpha, beta)") {
+				used["alpha"], used["beta"] = true, true
+			}
+			if uses[e.String()] > 1 {
+				n++
+				local := "t" + strconv.Itoa(n)
+				fmt.Fprintf(&locals, "  const auto %s = %s;\n", local, t)
+				t = local
+			}
+		}
+		done[e.String()] = t
+		return t
+	}
+	result := text(e)
+
+	if params {
+		vars = append(append([]string{}, vars...), "alpha", "beta")
+	}
+	list := make([]string, len(vars))
+	for i, v := range vars {
+		list[i] = "V"
+		if used[v] {
+			list[i] = "V " + v
+		}
+	}
+	fmt.Fprintf(w, "template <class V>\ninline %s %s(%s) {\n%s  return %s;\n}\n", ret, name, strings.Join(list, ", "), locals.String(), result)
+}
+
+// callText writes a call of a function of the tables, or of one that expressions have besides.
+func callText(fn string, args []string) string {
+	switch fn {
+	case "identity":
+		return args[0]
+	case "and", "or", "not": // operators in C++, so conditions have these names
+		fn = "m" + fn
+	default:
+		if s, ok := op.Unary(fn); ok && !s.Primitive {
+			fn, args = "fn_"+fn, append(args[:len(args):len(args)], "alpha", "beta")
+		} else if s, ok := op.Binary(fn); ok && !s.Primitive {
+			fn = "fn_" + fn
+		}
+	}
+	return fn + "(" + strings.Join(args, ", ") + ")"
+}
+
+// number is a C++ literal of v.
+func number(v float64) string {
+	switch {
+	case math.IsInf(v, 1):
+		return "__builtin_inf()"
+	case math.IsInf(v, -1):
+		return "-__builtin_inf()"
+	case v != v:
+		return `__builtin_nan("")`
+	}
+	t := strconv.FormatFloat(v, 'g', -1, 64)
+	if !strings.ContainsAny(t, ".e") {
+		t += ".0"
+	}
+	return t
+}

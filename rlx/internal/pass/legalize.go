@@ -1,0 +1,172 @@
+package pass
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlx-ml/rlx-go/rlx/backend"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// Support is what a backend can do, ready for questions.
+type Support struct {
+	Backend string
+	caps    map[int]backend.Cap
+	host    func(*ir.Row) bool
+}
+
+// NewSupport reads a backend's capability rows. host says which rows may run on the host between native segments; nil for none.
+func NewSupport(name string, caps []backend.Cap, host func(*ir.Row) bool) *Support {
+	s := &Support{Backend: name, caps: map[int]backend.Cap{}, host: host}
+	for _, c := range caps {
+		old := s.caps[c.Op]
+		s.caps[c.Op] = backend.Cap{Op: c.Op, DTypes: old.DTypes | c.DTypes, Strided: c.Strided && (old.Strided || old.DTypes == 0)}
+	}
+	return s
+}
+
+// Native says whether n runs natively: its row has a kernel for the dtype of its first operand, or of its first result.
+func (s *Support) Native(n *ir.Node) bool {
+	c := s.caps[n.Row.Num()]
+	return c.DTypes>>keyDType(n)&1 != 0
+}
+
+// Strided says whether n's kernel takes operands of any strides.
+func (s *Support) Strided(n *ir.Node) bool { return s.caps[n.Row.Num()].Strided }
+
+// Host says whether n may run on the host.
+func (s *Support) Host(n *ir.Node) bool { return s.host != nil && s.host(n.Row) }
+
+func keyDType(n *ir.Node) ir.DType {
+	for _, v := range n.In {
+		if !v.IsZero() {
+			return v.DType()
+		}
+	}
+	return n.Types[0].DType
+}
+
+// Unsupported is one node that a backend can neither run, compose nor stage.
+type Unsupported struct {
+	Node, Op string
+	DType    ir.DType
+	Reason   string
+}
+
+// UnsupportedError lists every such node of a graph.
+type UnsupportedError struct {
+	Backend string
+	Nodes   []Unsupported
+}
+
+func (e *UnsupportedError) Error() string {
+	parts := make([]string, len(e.Nodes))
+	for i, n := range e.Nodes {
+		parts[i] = fmt.Sprintf("%s (%s %s: %s)", n.Node, n.Op, n.DType, n.Reason)
+	}
+	return fmt.Sprintf("%s does not support %d of the graph's nodes: %s", e.Backend, len(e.Nodes), strings.Join(parts, ", "))
+}
+
+// maxDepth bounds how deep decompositions nest.
+const maxDepth = 16
+
+// Legalize leaves only nodes that the backend runs natively, views (which the planner turns into strides) and host nodes: what has no
+// kernel is decomposed into what has. Nodes that are none of the three are reported together. Dims must be static.
+func Legalize(g *ir.Graph, s *Support) (*ir.Graph, error) {
+	var bad []Unsupported
+	for depth := range maxDepth {
+		changed := false
+		out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
+			if s.fine(n) {
+				return nil, nil
+			}
+			switch err := s.composable(n, depth); {
+			case err == nil:
+				changed = true
+				return compose(to, n, in)
+			case s.Host(n):
+				return nil, nil
+			default:
+				bad = append(bad, Unsupported{n.Name, n.Row.Name, keyDType(n), err.Error()})
+				return nil, nil
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(bad) > 0 {
+			return nil, &UnsupportedError{s.Backend, bad}
+		}
+		if g = out; !changed {
+			return g, nil
+		}
+	}
+	return nil, fmt.Errorf("decompositions nest deeper than %d", maxDepth)
+}
+
+// fine says that n needs no decomposition.
+func (s *Support) fine(n *ir.Node) bool {
+	return n.Row.Has(ir.Leaf) || n.Row.Has(ir.View) || s.Native(n)
+}
+
+// composable says why n's decomposition does not end in native nodes, nil if it does. It tries on a scratch graph.
+func (s *Support) composable(n *ir.Node, depth int) error {
+	if !n.Row.Composite() {
+		return fmt.Errorf("no kernel and no decomposition")
+	}
+	if depth >= maxDepth {
+		return fmt.Errorf("decompositions nest deeper than %d", maxDepth)
+	}
+	scratch := ir.NewGraph("")
+	in := make([]ir.Value, len(n.In))
+	for i, v := range n.In {
+		if v.IsZero() {
+			continue
+		}
+		if same := slices.Index(n.In[:i], v); same >= 0 {
+			in[i] = in[same]
+		} else if t, ok := v.Const(); ok {
+			in[i] = scratch.Constant(t)
+		} else {
+			in[i] = scratch.Input(fmt.Sprintf("in%d", i), v.DType(), v.Shape())
+		}
+	}
+	first := len(scratch.Nodes)
+	out, err := compose(scratch, n, in)
+	if err != nil {
+		return err
+	}
+	if out == nil {
+		return fmt.Errorf("no kernel and no decomposition for these operands")
+	}
+	for _, m := range scratch.Nodes[first+1:] { // the first is n itself, unused
+		if s.fine(m) {
+			continue
+		}
+		if err := s.composable(m, depth+1); err != nil {
+			return fmt.Errorf("its part %s %s: %w", m.Row.Name, keyDType(m), err)
+		}
+	}
+	return nil
+}
+
+// compose appends n's decomposition to the graph. The row reads a copy of n whose operands are in that graph; the copy stays unused
+// and falls away with the next Rebuild.
+func compose(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
+	copied, err := to.Copy(n, in)
+	if err != nil {
+		return nil, err
+	}
+	var out []ir.Value
+	out = to.Within(copied[0].Node(), func() []ir.Value { return n.Row.Decompose(copied[0].Node()) })
+	if err := to.Err(); err != nil {
+		return nil, fmt.Errorf("decomposition of %s: %w", n, err)
+	}
+	for i, v := range out {
+		if !v.Type().Equal(n.Types[i]) {
+			return nil, fmt.Errorf("decomposition of %s: result %d is %s, expected %s", n, i, v.Type(), n.Types[i])
+		}
+	}
+	return out, nil
+}

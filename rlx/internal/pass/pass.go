@@ -1,0 +1,105 @@
+// Package pass transforms graphs: one file per pass, each a function Graph -> Graph. Passes ask the rows for bits and
+// decompositions; they know no op by name.
+package pass
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// Pass is a named step of the pipeline.
+type Pass struct {
+	Name string
+	Run  func(*ir.Graph) (*ir.Graph, error)
+}
+
+// Pipeline runs the passes whose names are not in off, in order. With verify set the graph is checked after each.
+func Pipeline(g *ir.Graph, passes []Pass, off map[string]bool, verify bool) (*ir.Graph, error) {
+	for _, p := range passes {
+		if off[p.Name] {
+			continue
+		}
+		out, err := p.Run(g)
+		if err != nil {
+			return nil, err
+		}
+		if verify {
+			if err := out.Verify(); err != nil {
+				return nil, fmt.Errorf("pass %s broke the graph: %w", p.Name, err)
+			}
+		}
+		g = out
+	}
+	return g, nil
+}
+
+// DCE drops the nodes that no output needs; inputs stay.
+func DCE(g *ir.Graph) (*ir.Graph, error) {
+	return g.Rebuild(false, func(*ir.Graph, *ir.Node, []ir.Value) ([]ir.Value, error) { return nil, nil })
+}
+
+// CSE merges nodes that compute the same: equal row, attributes and operands. Constants merge by their bits, so that -0 and +0 stay
+// two; nodes that draw random numbers merge with none.
+func CSE(g *ir.Graph) (*ir.Graph, error) {
+	seen := map[string][]ir.Value{}
+	seed := maphash.MakeSeed()
+	return g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
+		key, ok := nodeKey(seed, n, in)
+		if !ok {
+			return nil, nil
+		}
+		if out, ok := seen[key]; ok {
+			return out, nil
+		}
+		out, err := to.Copy(n, in)
+		seen[key] = out
+		return out, err
+	})
+}
+
+// nodeKey is a text that equal computations share; ok is false where a node must stay itself.
+func nodeKey(seed maphash.Seed, n *ir.Node, in []ir.Value) (string, bool) {
+	if t, ok := n.Out(0).Const(); ok {
+		// Two hashes of 64 bits beside type and length make an accidental merge impossible in practice.
+		var h maphash.Hash
+		h.SetSeed(seed)
+		h.Write(t.Bytes())
+		a := h.Sum64()
+		h.WriteByte(1)
+		return fmt.Sprintf("const %s%v %x %x", t.DType(), t.Shape(), a, h.Sum64()), true
+	}
+	if n.Row.Has(ir.Leaf) || n.Row.Has(ir.Random) || n.Row.Has(ir.Control) {
+		return "", false
+	}
+	var b strings.Builder
+	b.WriteString(n.Row.Name)
+	b.WriteString(n.AttrText())
+	for _, v := range in {
+		if v.IsZero() {
+			b.WriteString(" -")
+		} else {
+			fmt.Fprintf(&b, " %d.%d", v.Node().ID(), v.Index())
+		}
+	}
+	return b.String(), true
+}
+
+// Bind makes every dim static: inputs take the bound shapes, attributes the values, and types are inferred anew. A constraint that
+// only these sizes violate is found here.
+func Bind(g *ir.Graph, values map[string]int64) (*ir.Graph, error) {
+	return g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
+		attrs := n.Row.BindAttrs(n.Attrs, values)
+		if attrs == n.Attrs {
+			return nil, nil
+		}
+		c, err := to.Add(n.Row, n.Name, attrs, in...)
+		if err != nil {
+			return nil, err
+		}
+		c.From = n.From
+		return c.Results(), nil
+	})
+}

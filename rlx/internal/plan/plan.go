@@ -1,0 +1,392 @@
+// Package plan turns a static, legal graph into a program: it decides where every value lives (views, in-place results, arena offsets)
+// and in which order commands run.
+package plan
+
+import (
+	"fmt"
+
+	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
+	"github.com/rlx-ml/rlx-go/rlx/internal/prog"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
+)
+
+// Place says how a node runs.
+type Place uint8
+
+// The places of a node.
+const (
+	Native Place = iota
+	Composed
+	Host
+	View // no kernel: strides
+)
+
+func (p Place) String() string { return [...]string{"native", "composed", "host", "view"}[p] }
+
+// Step is one command with the node it came from.
+type Step struct {
+	Command prog.Command
+	Node    *ir.Node
+	Place   Place
+}
+
+// Plan is a program before it is cut into segments, with what it needs.
+type Plan struct {
+	Program prog.Program // without Commands
+	Steps   []Step
+	Consts  []*ir.Tensor // those behind the first Base are this plan's own
+	Base    int
+	Peak    int64 // arena bytes
+	Bound   int64 // the least that any plan of the same order needs
+}
+
+// Constants numbers the tensors of a program and of its specialisations: base is shared by all.
+type Constants struct {
+	list  []*ir.Tensor
+	index map[*ir.Tensor]int
+}
+
+// NewConstants collects the constants and params of a program's graph.
+func NewConstants(g *ir.Graph) *Constants {
+	c := &Constants{index: map[*ir.Tensor]int{}}
+	for _, n := range g.Nodes {
+		if t := constantOf(n); t != nil {
+			c.add(t)
+		}
+	}
+	return c
+}
+
+func (c *Constants) add(t *ir.Tensor) int {
+	i, ok := c.index[t]
+	if !ok {
+		i = len(c.list)
+		c.index[t] = i
+		c.list = append(c.list, t)
+	}
+	return i
+}
+
+// Tensors lists the constants in order of number.
+func (c *Constants) Tensors() []*ir.Tensor { return c.list }
+
+func (c *Constants) child() *Constants {
+	d := &Constants{list: c.list[:len(c.list):len(c.list)], index: map[*ir.Tensor]int{}}
+	for t, i := range c.index {
+		d.index[t] = i
+	}
+	return d
+}
+
+func constantOf(n *ir.Node) *ir.Tensor {
+	if t, ok := n.Out(0).Const(); ok {
+		return t
+	}
+	if name, ok := n.ParamName(); ok {
+		return n.Graph().ParamData(name)
+	}
+	return nil
+}
+
+// storage is where a value lives: a buffer and a strided window of it, offset in elements.
+type storage struct {
+	buf     *buffer
+	dtype   ir.DType
+	dims    []int64
+	strides []int64
+	offset  int64
+}
+
+// buffer is a piece of a slot. Arena buffers get their offset at the end.
+type buffer struct {
+	slot       prog.Slot
+	index      int
+	bytes      int64
+	offset     int64 // in the arena
+	first, end int   // steps during which it lives
+	fixed      bool  // not reusable in place: bindings, constants, and what a graph output still reads
+	lastRead   int   // number of the last node that reads a value of the buffer
+}
+
+type planner struct {
+	g       *ir.Graph
+	s       *pass.Support
+	plan    *Plan
+	consts  *Constants
+	where   map[ir.Value]*storage
+	copies  map[ir.Value]*storage // contiguous copies of strided values
+	outputs map[ir.Value]int
+	arena   []*buffer
+	lastUse map[ir.Value]int // by node id
+	uses    []pendingOperand
+}
+
+// pendingOperand is an operand whose arena offset is filled in at the end.
+type pendingOperand struct {
+	step, operand int
+	result        bool
+	buf           *buffer
+}
+
+// Build plans g for the backend described by s. base holds the program's constants; new ones are appended after it.
+func Build(g *ir.Graph, s *pass.Support, base *Constants) (*Plan, error) {
+	p := &planner{g: g, s: s, plan: &Plan{Base: len(base.list)}, consts: base.child(), where: map[ir.Value]*storage{}, copies: map[ir.Value]*storage{},
+		outputs: map[ir.Value]int{}, lastUse: map[ir.Value]int{}}
+	if err := p.bindings(); err != nil {
+		return nil, err
+	}
+	for _, n := range g.Nodes {
+		if err := p.node(n); err != nil {
+			return nil, &ir.NodeError{Graph: g.Name, Node: n.Name, Op: n.Row.Name, Err: err}
+		}
+	}
+	if err := p.finishOutputs(); err != nil {
+		return nil, err
+	}
+	p.plan.Peak, p.plan.Bound = assign(p.arena)
+	p.plan.Program.ArenaBytes = p.plan.Peak
+	for _, u := range p.uses {
+		c := &p.plan.Steps[u.step].Command
+		if u.result {
+			c.Out[u.operand].Offset += u.buf.offset
+		} else {
+			c.In[u.operand].Offset += u.buf.offset
+		}
+	}
+	p.plan.Consts = p.consts.list
+	for _, t := range p.plan.Consts {
+		p.plan.Program.Consts = append(p.plan.Program.Consts, prog.Type{DType: t.DType(), Dims: t.Shape()})
+	}
+	return p.plan, nil
+}
+
+// bindings declares inputs and outputs, and how long each value is read.
+func (p *planner) bindings() error {
+	for _, n := range p.g.Inputs {
+		t, err := staticType(n.Types[0])
+		if err != nil {
+			return err
+		}
+		p.where[n.Out(0)] = p.fixed(prog.Input, len(p.plan.Program.Inputs), t)
+		p.plan.Program.Inputs = append(p.plan.Program.Inputs, t)
+	}
+	for i, o := range p.g.Outputs {
+		t, err := staticType(o.Value.Type())
+		if err != nil {
+			return err
+		}
+		p.plan.Program.Outputs = append(p.plan.Program.Outputs, t)
+		if _, taken := p.outputs[o.Value]; !taken {
+			p.outputs[o.Value] = i
+		}
+	}
+	for _, n := range p.g.Nodes {
+		for _, v := range n.In {
+			if !v.IsZero() {
+				p.lastUse[v] = n.ID()
+			}
+		}
+	}
+	return nil
+}
+
+func staticType(t ir.Type) (prog.Type, error) {
+	shape, ok := ir.StaticShape(t.Shape)
+	if !ok {
+		return prog.Type{}, fmt.Errorf("shape %s is not static", ir.ShapeText(t.Shape))
+	}
+	return prog.Type{DType: t.DType, Dims: shape}, nil
+}
+
+func (p *planner) fixed(slot prog.Slot, index int, t prog.Type) *storage {
+	n, _ := t.Bytes()
+	return whole(&buffer{slot: slot, index: index, bytes: n, fixed: true}, t)
+}
+
+func whole(b *buffer, t prog.Type) *storage {
+	return &storage{b, t.DType, t.Dims, prog.Contiguous(t.Dims), 0}
+}
+
+func (p *planner) node(n *ir.Node) error {
+	switch {
+	case n.Row.Has(ir.Leaf):
+		if t := constantOf(n); t != nil {
+			p.where[n.Out(0)] = p.fixed(prog.Const, p.consts.add(t), prog.Type{DType: t.DType(), Dims: t.Shape()})
+		} else if _, ok := p.where[n.Out(0)]; !ok {
+			return fmt.Errorf("has no tensor: bind it before Compile")
+		}
+		return nil
+	case n.Row.Has(ir.View):
+		return p.view(n)
+	}
+	return p.compute(n)
+}
+
+// view gives the node's result as strides of its operand's buffer; where strides cannot express it the operand is copied first.
+func (p *planner) view(n *ir.Node) error {
+	x := p.where[n.In[0]]
+	t, err := staticType(n.Types[0])
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		dims, strides, offset, ok := op.ViewOf(n, x.dims, x.strides, x.offset)
+		if ok {
+			p.put(n.Out(0), &storage{x.buf, t.DType, dims, strides, offset})
+			return nil
+		}
+		if x, err = p.contiguous(n, n.In[0]); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("has no strided form of a contiguous operand")
+}
+
+// contiguous returns v's storage, or a contiguous copy of it made once.
+func (p *planner) contiguous(reader *ir.Node, v ir.Value) (*storage, error) {
+	s := p.where[v]
+	if operandOf(s).IsContiguous() {
+		return s, nil
+	}
+	if c := p.copies[v]; c != nil {
+		return c, nil
+	}
+	c := p.fresh(prog.Type{DType: s.dtype, Dims: s.dims})
+	p.emit(Step{Node: reader, Place: p.place(reader), Command: prog.Command{Row: op.CopyRow(), Attrs: op.CopyRow().Zero()}}, []*storage{c}, []*storage{s})
+	p.copies[v] = c
+	c.buf.lastRead = p.lastUse[v]
+	return c, nil
+}
+
+func (p *planner) fresh(t prog.Type) *storage {
+	n, _ := t.Bytes()
+	b := &buffer{slot: prog.Arena, bytes: n, first: len(p.plan.Steps), end: len(p.plan.Steps)}
+	p.arena = append(p.arena, b)
+	return whole(b, t)
+}
+
+func (p *planner) place(n *ir.Node) Place {
+	switch {
+	case !p.s.Native(n) && p.s.Host(n):
+		return Host
+	case n.From.Op != "":
+		return Composed
+	}
+	return Native
+}
+
+func (p *planner) compute(n *ir.Node) error {
+	place := p.place(n)
+	strided := place == Host || p.s.Strided(n)
+	in := make([]*storage, len(n.In))
+	for i, v := range n.In {
+		if v.IsZero() {
+			continue
+		}
+		in[i] = p.where[v]
+		if !strided {
+			var err error
+			if in[i], err = p.contiguous(n, v); err != nil {
+				return err
+			}
+		}
+	}
+	out := make([]*storage, len(n.Types))
+	for i := range n.Types {
+		t, err := staticType(n.Types[i])
+		if err != nil {
+			return err
+		}
+		out[i] = p.result(n, i, t, in)
+		p.put(n.Out(i), out[i])
+	}
+	p.emit(Step{Node: n, Place: place, Command: prog.Command{Row: n.Row, Attrs: n.Attrs}}, out, in)
+	return nil
+}
+
+// result is where result i of n goes: a graph output's own memory, an operand's buffer that dies here, or a fresh buffer.
+func (p *planner) result(n *ir.Node, i int, t prog.Type, in []*storage) *storage {
+	if k, ok := p.outputs[n.Out(i)]; ok {
+		return p.fixed(prog.Output, k, t)
+	}
+	if i == 0 {
+		for k := range in {
+			if p.inPlace(n, k, t, in) {
+				return whole(in[k].buf, t)
+			}
+		}
+	}
+	return p.fresh(t)
+}
+
+// inPlace says whether result 0 may take over operand k's buffer: the row allows it, the operand fills the buffer in order, and neither
+// this command nor a later one reads the buffer any other way.
+func (p *planner) inPlace(n *ir.Node, k int, t prog.Type, in []*storage) bool {
+	if !(n.Row.Has(ir.Elementwise) || n.Row.Has(ir.InPlace) && k == 0) || in[k] == nil {
+		return false
+	}
+	s := in[k]
+	bytes, _ := t.Bytes()
+	if s.buf.fixed || s.offset != 0 || s.buf.bytes != bytes || s.dtype.Size() != t.DType.Size() || !operandOf(s).IsContiguous() {
+		return false
+	}
+	for j, o := range in {
+		if j != k && o != nil && o.buf == s.buf {
+			return false
+		}
+	}
+	return s.buf.lastRead <= n.ID()
+}
+
+// put says that v lives in s.
+func (p *planner) put(v ir.Value, s *storage) {
+	p.where[v] = s
+	s.buf.lastRead = max(s.buf.lastRead, p.lastUse[v])
+	if _, ok := p.outputs[v]; ok {
+		s.buf.fixed = true
+	}
+}
+
+// emit appends a command and extends the life of the buffers that it touches.
+func (p *planner) emit(s Step, out, in []*storage) {
+	at := len(p.plan.Steps)
+	add := func(list []*storage, result bool) []prog.Operand {
+		ops := make([]prog.Operand, len(list))
+		for i, x := range list {
+			if x == nil {
+				ops[i] = prog.Operand{Absent: true}
+				continue
+			}
+			ops[i] = operandOf(x)
+			if x.buf.slot == prog.Arena {
+				x.buf.end = at
+				p.uses = append(p.uses, pendingOperand{at, i, result, x.buf})
+			}
+		}
+		return ops
+	}
+	s.Command.Out, s.Command.In = add(out, true), add(in, false)
+	p.plan.Steps = append(p.plan.Steps, s)
+}
+
+func operandOf(s *storage) prog.Operand {
+	return prog.Operand{DType: s.dtype, Dims: s.dims, Strides: s.strides, Slot: s.buf.slot, Index: s.buf.index, Offset: s.offset * int64(s.dtype.Size())}
+}
+
+// finishOutputs copies out what no command wrote to its output: views, inputs, constants, and values that are listed twice.
+func (p *planner) finishOutputs() error {
+	for i, o := range p.g.Outputs {
+		s := p.where[o.Value]
+		if s.buf.slot == prog.Output && s.buf.index == i {
+			continue
+		}
+		t, err := staticType(o.Value.Type())
+		if err != nil {
+			return err
+		}
+		n := o.Value.Node()
+		p.emit(Step{Node: n, Place: p.place(n), Command: prog.Command{Row: op.CopyRow(), Attrs: op.CopyRow().Zero()}}, []*storage{p.fixed(prog.Output, i, t)}, []*storage{s})
+	}
+	return nil
+}

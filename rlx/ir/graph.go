@@ -1,0 +1,426 @@
+package ir
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Type is the type of a value: a dtype and dims.
+type Type struct {
+	DType DType
+	Shape []Dim
+}
+
+// Value is one result of a node. The zero Value stands for an absent optional operand.
+type Value struct {
+	n *Node
+	i int
+}
+
+// Node is one operation of a graph.
+type Node struct {
+	Row   *Row
+	Name  string
+	In    []Value // absent optional operands are zero Values
+	Attrs any     // pointer to the row's attribute struct
+	Types []Type  // of the results
+	From  Origin  // the node that this one is a part of, after decomposition
+
+	g  *Graph
+	id int
+}
+
+// Origin names the node of the user's graph that a decomposed node came from.
+type Origin struct{ Op, Name string }
+
+// Graph is a list of nodes in an order in which operands come first. Builders append; passes make new graphs.
+type Graph struct {
+	Name    string
+	Nodes   []*Node
+	Inputs  []*Node // Input leaves, in order of declaration
+	Outputs []Output
+
+	params map[string]*Tensor
+	names  map[string]bool
+	from   Origin
+	err    error
+	poison *Node
+}
+
+// Output is a named result of the graph.
+type Output struct {
+	Name  string
+	Value Value
+}
+
+// NewGraph is an empty graph.
+func NewGraph(name string) *Graph {
+	g := &Graph{Name: name, params: map[string]*Tensor{}, names: map[string]bool{}}
+	g.poison = &Node{g: g, Types: []Type{{}}}
+	return g
+}
+
+// Err is the first error of a builder, with the caller's file and line.
+func (g *Graph) Err() error { return g.err }
+
+// Node returns the value's node, nil for an absent value.
+func (v Value) Node() *Node { return v.n }
+
+// Index is the number of the result.
+func (v Value) Index() int { return v.i }
+
+// IsZero says whether the value is absent.
+func (v Value) IsZero() bool { return v.n == nil }
+
+// Graph is the graph that the value belongs to.
+func (v Value) Graph() *Graph {
+	if v.n == nil {
+		return nil
+	}
+	return v.n.g
+}
+
+// Type is the value's type; that of an absent or poisoned value is zero.
+func (v Value) Type() Type {
+	if v.n == nil || v.i >= len(v.n.Types) {
+		return Type{}
+	}
+	return v.n.Types[v.i]
+}
+
+// DType, Shape, Rank and Dim read the type. Dim accepts negative axes and gives 0 for an axis outside the rank.
+func (v Value) DType() DType { return v.Type().DType }
+func (v Value) Shape() []Dim { return v.Type().Shape }
+func (v Value) Rank() int    { return len(v.Type().Shape) }
+func (v Value) Dim(axis int) Dim {
+	s := v.Shape()
+	if axis < 0 {
+		axis += len(s)
+	}
+	if axis < 0 || axis >= len(s) {
+		return Dim{}
+	}
+	return s[axis]
+}
+
+// Poisoned says whether a builder failed on the way to v.
+func (v Value) Poisoned() bool { return v.n != nil && v.n.Row == nil }
+
+// ID is the node's number in its graph.
+func (n *Node) ID() int { return n.id }
+
+// Graph is the graph that holds the node.
+func (n *Node) Graph() *Graph { return n.g }
+
+// Out is result i of the node.
+func (n *Node) Out(i int) Value { return Value{n, i} }
+
+// Results are all results of the node.
+func (n *Node) Results() []Value {
+	out := make([]Value, len(n.Types))
+	for i := range out {
+		out[i] = Value{n, i}
+	}
+	return out
+}
+
+// String is the node's name and kind, as errors show it.
+func (n *Node) String() string {
+	if n.From.Name != "" && n.From.Name != n.Name {
+		return fmt.Sprintf("%s (%s, part of %s %s)", n.Name, n.Row.Name, n.From.Op, n.From.Name)
+	}
+	return fmt.Sprintf("%s (%s)", n.Name, n.Row.Name)
+}
+
+// NodeError is an error about one node of a graph.
+type NodeError struct {
+	Graph, Node, Op string
+	Pos             string // file:line of the builder's caller, when known
+	Err             error
+}
+
+func (e *NodeError) Error() string {
+	s := e.Err.Error()
+	if !strings.HasPrefix(s, e.Op) {
+		s = e.Op + ": " + s
+	}
+	if e.Node != "" {
+		s += fmt.Sprintf(" (node %s", e.Node)
+		if e.Pos != "" {
+			s += " at " + e.Pos
+		}
+		return s + ")"
+	}
+	if e.Pos != "" {
+		s += " (at " + e.Pos + ")"
+	}
+	return s
+}
+
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// fail records the first error of a builder and returns the poisoned value.
+func (g *Graph) fail(op, node string, err error) Value {
+	if g.err == nil {
+		g.err = &NodeError{Graph: g.Name, Node: node, Op: op, Pos: callerPos(), Err: err}
+	}
+	return Value{g.poison, 0}
+}
+
+// Fail records err as the graph's error, for builders outside this package, and returns the poisoned value.
+func (g *Graph) Fail(op string, err error) Value { return g.fail(op, "", err) }
+
+// callerPos is the file:line of the first caller outside the builders.
+func callerPos() string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := frames.Next()
+		if !strings.Contains(f.Function, "/rlx/ir.") && !strings.Contains(f.Function, "/rlx/op.") {
+			return fmt.Sprintf("%s:%d", f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// uniqueName returns want, or want with the least suffix that makes it new.
+func (g *Graph) uniqueName(want string) string {
+	name := want
+	for i := 1; g.names[name]; i++ {
+		name = fmt.Sprintf("%s.%d", want, i)
+	}
+	g.names[name] = true
+	return name
+}
+
+// Add appends a node of row r. Names that are taken get a suffix; an empty name becomes the kind in lower case with a number.
+// The result types come from the row. It is what all builders call.
+func (g *Graph) Add(r *Row, name string, attrs any, in ...Value) (*Node, error) {
+	if name == "" {
+		name = fmt.Sprintf("%s_%d", strings.ToLower(r.Name), len(g.Nodes))
+	}
+	n := &Node{Row: r, Name: name, In: slices.Clone(in), Attrs: attrs, From: g.from, g: g, id: len(g.Nodes)}
+	for i, v := range in {
+		if v.n != nil && v.n.g != g {
+			return nil, fmt.Errorf("operand %d belongs to graph %q, expected %q", i, v.n.g.Name, g.Name)
+		}
+	}
+	types, err := r.InferTypes(n)
+	if err != nil {
+		return nil, &NodeError{Graph: g.Name, Node: name, Op: r.Name, Err: err}
+	}
+	n.Name, n.Types = g.uniqueName(name), types
+	g.Nodes = append(g.Nodes, n)
+	if r == inputOp.row {
+		g.Inputs = append(g.Inputs, n)
+	}
+	return n, nil
+}
+
+// Apply appends a node with attributes a and returns its results; after an error they are poisoned.
+func (o *Op[A]) Apply(a A, in ...Value) []Value {
+	for _, v := range in {
+		if v.n != nil {
+			return o.ApplyIn(v.n.g, a, in...)
+		}
+	}
+	orphan := NewGraph("")
+	return o.poisoned(orphan, orphan.fail(o.row.Name, "", errors.New("no operand given")))
+}
+
+// Apply1 is Apply for rows with one result.
+func (o *Op[A]) Apply1(a A, in ...Value) Value { return o.Apply(a, in...)[0] }
+
+// ApplyIn is Apply for rows that may have no operands: the graph is given.
+func (o *Op[A]) ApplyIn(g *Graph, a A, in ...Value) []Value {
+	for _, v := range in {
+		if v.Poisoned() {
+			return o.poisoned(g, Value{g.poison, 0})
+		}
+	}
+	n, err := g.Add(o.row, "", &a, in...)
+	if err != nil {
+		var ne *NodeError
+		if errors.As(err, &ne) {
+			err = ne.Err
+		}
+		return o.poisoned(g, g.fail(o.row.Name, "", err))
+	}
+	return n.Results()
+}
+
+func (o *Op[A]) poisoned(g *Graph, v Value) []Value {
+	out := make([]Value, max(1, len(o.row.Results)))
+	for i := range out {
+		out[i] = v
+	}
+	return out
+}
+
+// Named gives the value's node a name, made unique by a suffix.
+func (v Value) Named(name string) Value {
+	if v.n != nil && v.n.Row != nil {
+		delete(v.n.g.names, v.n.Name)
+		v.n.Name = v.n.g.uniqueName(name)
+	}
+	return v
+}
+
+// Output names v as a result of the graph.
+func (g *Graph) Output(name string, v Value) {
+	for _, o := range g.Outputs {
+		if o.Name == name {
+			g.fail("Output", name, fmt.Errorf("output %q is named twice", name))
+			return
+		}
+	}
+	switch {
+	case v.IsZero():
+		g.fail("Output", name, fmt.Errorf("output %q has no value", name))
+	case v.n.g != g:
+		g.fail("Output", name, fmt.Errorf("output %q belongs to graph %q, expected %q", name, v.n.g.Name, g.Name))
+	case name == "":
+		g.fail("Output", name, errors.New("an output needs a name"))
+	default:
+		g.Outputs = append(g.Outputs, Output{name, v})
+	}
+}
+
+// ParamData is the tensor bound to the Param called name, nil if there is none.
+func (g *Graph) ParamData(name string) *Tensor { return g.params[name] }
+
+// Rebuild makes a new graph by walking g's nodes in order. visit gets each node that an output needs (or every one, with all set),
+// with its operands in the new graph, and returns the values that stand for its results there; nil means the same node again,
+// with its types inferred anew. Nodes that visit adds belong to node n's origin.
+func (g *Graph) Rebuild(all bool, visit func(to *Graph, n *Node, in []Value) ([]Value, error)) (*Graph, error) {
+	to := NewGraph(g.Name)
+	live := g.live()
+	done := make([][]Value, len(g.Nodes))
+	for _, n := range g.Nodes {
+		if !all && !live[n.id] {
+			continue
+		}
+		in := make([]Value, len(n.In))
+		for i, v := range n.In {
+			if v.n != nil {
+				in[i] = done[v.n.id][v.i]
+			}
+		}
+		out, err := visit(to, n, in)
+		if err == nil {
+			err = to.err
+		}
+		if err == nil && out == nil {
+			out, err = to.Copy(n, in)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(out) != len(n.Types) {
+			return nil, fmt.Errorf("%s: rebuilt with %d results, expected %d", n, len(out), len(n.Types))
+		}
+		done[n.id] = out
+	}
+	for _, o := range g.Outputs {
+		to.Outputs = append(to.Outputs, Output{o.Name, done[o.Value.n.id][o.Value.i]})
+	}
+	return to, nil
+}
+
+// Copy appends a copy of n with operands in; its types are inferred anew.
+func (g *Graph) Copy(n *Node, in []Value) ([]Value, error) {
+	if name, ok := n.ParamName(); ok && n.g.params[name] != nil {
+		g.params[name] = n.g.params[name]
+	}
+	c, err := g.Add(n.Row, n.Name, n.Attrs, in...)
+	if err != nil {
+		return nil, err
+	}
+	c.From = n.From
+	return c.Results(), nil
+}
+
+// Within runs build with n as the origin of all nodes that it adds.
+func (g *Graph) Within(n *Node, build func() []Value) []Value {
+	old := g.from
+	if g.from = n.From; g.from.Op == "" {
+		g.from = Origin{n.Row.Name, n.Name}
+	}
+	defer func() { g.from = old }()
+	return build()
+}
+
+// live marks the nodes that an output needs, and every Input.
+func (g *Graph) live() []bool {
+	live := make([]bool, len(g.Nodes))
+	for _, n := range g.Inputs {
+		live[n.id] = true
+	}
+	for _, o := range g.Outputs {
+		live[o.Value.n.id] = true
+	}
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		if live[i] {
+			for _, v := range g.Nodes[i].In {
+				if v.n != nil {
+					live[v.n.id] = true
+				}
+			}
+		}
+	}
+	return live
+}
+
+// Symbols lists the names that the inputs' shapes mention, sorted.
+func (g *Graph) Symbols() []string {
+	set := map[string]bool{}
+	for _, n := range g.Inputs {
+		for _, d := range n.Types[0].Shape {
+			d.Symbols(set)
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// String is the type as text: f32[batch, 64].
+func (t Type) String() string { return typeText(t) }
+
+// Equal says whether dtype and dims are the same.
+func (t Type) Equal(o Type) bool { return t.DType == o.DType && slices.Equal(t.Shape, o.Shape) }
+
+// StaticShape returns the dims as integers, and whether all are known.
+func StaticShape(shape []Dim) ([]int64, bool) {
+	out := make([]int64, len(shape))
+	for i, d := range shape {
+		n, ok := d.Static()
+		if !ok {
+			return nil, false
+		}
+		out[i] = n
+	}
+	return out, true
+}
+
+// Count is the product of the dims.
+func Count(shape []Dim) Dim {
+	n := D(1)
+	for _, d := range shape {
+		n = n.Mul(d)
+	}
+	return n
+}
+
+// Dims makes a shape of integers.
+func Dims(sizes ...int64) []Dim {
+	out := make([]Dim, len(sizes))
+	for i, n := range sizes {
+		out[i] = D(n)
+	}
+	return out
+}

@@ -1,0 +1,192 @@
+package ir
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// Infer is what a row's Infer sees: operand types, and where to put result types and violated constraints.
+type Infer struct {
+	n   *Node
+	out []Type
+	err error
+}
+
+// InferTypes returns the result types of n from its operands and attributes, or the first violated constraint.
+func (r *Row) InferTypes(n *Node) ([]Type, error) {
+	if r.infer == nil {
+		return nil, fmt.Errorf("%s: declared but not defined", r.Name)
+	}
+	t := &Infer{n: n}
+	t.operands(r)
+	if t.err == nil {
+		if err := r.Schema.check(reflect.ValueOf(n.Attrs).Elem()); err != nil {
+			t.err = fmt.Errorf("%s: %w", r.Name, err)
+		}
+	}
+	if t.err == nil {
+		r.infer(t, n.Attrs)
+	}
+	if t.err != nil {
+		return nil, t.err
+	}
+	for _, o := range t.out {
+		if len(o.Shape) > MaxRank {
+			return nil, fmt.Errorf("%s: result has rank %d, expected at most %d", r.Name, len(o.Shape), MaxRank)
+		}
+		if shape, ok := StaticShape(o.Shape); ok {
+			if _, err := ByteSize(o.DType, shape); err != nil {
+				return nil, fmt.Errorf("%s: result: %w", r.Name, err)
+			}
+		}
+	}
+	if len(t.out) != max(1, len(r.Results)) {
+		return nil, fmt.Errorf("%s: inferred %d results, expected %d", r.Name, len(t.out), len(r.Results))
+	}
+	return t.out, nil
+}
+
+// operands checks count, presence and dtypes against the row.
+func (t *Infer) operands(r *Row) {
+	in := t.n.In
+	least, most := 0, len(r.In)
+	for i, o := range r.In {
+		if o.Variadic {
+			most = len(in)
+		}
+		if !o.Optional {
+			least = i + 1
+		}
+	}
+	if len(in) < least || len(in) > most {
+		t.fail("got %d operands, expected %d to %d", len(in), least, max(most, least))
+		return
+	}
+	for len(in) < len(r.In) { // trailing optional operands
+		in = append(in, Value{})
+	}
+	t.n.In = in
+	first := Value{}
+	for i, v := range in {
+		o := r.operand(i)
+		if v.IsZero() {
+			if !o.Optional {
+				t.fail("operand %s is missing", o.Name)
+				return
+			}
+			continue
+		}
+		if !o.DTypes.Has(v.DType()) {
+			t.Need(false, r.DTypeC, "%s has dtype %s, expected one of %s", o.Name, v.DType(), o.DTypes)
+			return
+		}
+		if r.SameC != "" && o.DTypes == r.In[0].DTypes {
+			if first.IsZero() {
+				first = v
+			} else if first.DType() != v.DType() {
+				t.Need(false, r.SameC, "operands have dtypes %s and %s, expected one dtype", first.DType(), v.DType())
+				return
+			}
+		}
+	}
+}
+
+func (t *Infer) fail(format string, args ...any) {
+	if t.err == nil {
+		t.err = fmt.Errorf("%s: %s", t.n.Row.Name, fmt.Sprintf(format, args...))
+	}
+}
+
+// Need records a violated constraint: LayerNorm: C2: gamma has shape [4], expected [5]. An empty c is left out.
+func (t *Infer) Need(ok bool, c, format string, args ...any) bool {
+	if !ok && t.err == nil {
+		if c != "" {
+			format = c + ": " + format
+		}
+		for i, a := range args {
+			if s, isShape := a.([]Dim); isShape {
+				args[i] = shapeText(s)
+			}
+		}
+		t.fail(format, args...)
+	}
+	return ok
+}
+
+// OK says whether no constraint is violated so far.
+func (t *Infer) OK() bool { return t.err == nil }
+
+// Len is the number of operands, absent ones included.
+func (t *Infer) Len() int { return len(t.n.In) }
+
+// Has says whether operand i is present.
+func (t *Infer) Has(i int) bool { return i < len(t.n.In) && !t.n.In[i].IsZero() }
+
+// Type is the type of operand i.
+func (t *Infer) Type(i int) Type { return t.In(i).Type() }
+
+// In is operand i.
+func (t *Infer) In(i int) Value {
+	if i >= len(t.n.In) {
+		return Value{}
+	}
+	return t.n.In[i]
+}
+
+// Out sets the result types.
+func (t *Infer) Out(types ...Type) { t.out = types }
+
+// Unknown is a length that the inference cannot express: a symbol of its own.
+func (t *Infer) Unknown(axis int) Dim { return Sym(fmt.Sprintf("?%s.%d", SymbolName(t.n.Name), axis)) }
+
+// Broadcast is NumPy's: shapes align at the right, a dim of 1 stretches. ok is false when two dims cannot meet.
+func Broadcast(shapes ...[]Dim) (out []Dim, ok bool) {
+	for _, s := range shapes {
+		if len(s) > len(out) {
+			out = append(append([]Dim{}, s[:len(s)-len(out)]...), out...)
+		}
+		for k := 1; k <= len(s); k++ {
+			a, b := &out[len(out)-k], s[len(s)-k]
+			switch {
+			case *a == b || b.Is(1):
+			case a.Is(1):
+				*a = b
+			case a.IsStatic() && b.IsStatic():
+				return nil, false
+			case a.IsStatic(): // the symbol turns out to be 1 or this
+			case b.IsStatic():
+				*a = b
+			default:
+				*a = a.Max(b)
+			}
+		}
+	}
+	if out == nil {
+		out = []Dim{}
+	}
+	return out, true
+}
+
+// SameShape says that ranks are equal and no pair of dims certainly differs.
+func SameShape(a, b []Dim) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Differs(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// WrapAxis turns an axis in [-rank, rank) into one in [0, rank).
+func WrapAxis(axis, rank int) (int, bool) {
+	if axis < -rank || axis >= rank {
+		return 0, false
+	}
+	if axis < 0 {
+		axis += rank
+	}
+	return axis, true
+}

@@ -1,0 +1,245 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// Tensor is a dense row-major tensor in memory: little-endian elements on every host that the native kernels support.
+type Tensor struct {
+	dtype DType
+	shape []int64
+	data  []byte
+	err   error
+}
+
+// Elem is a Go type that holds one element of a dtype.
+type Elem interface {
+	bool | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | Float16 | BFloat16 | float32 | float64 | complex64
+}
+
+// DTypeOf is the dtype that T holds.
+func DTypeOf[T Elem]() DType {
+	var z T
+	switch any(z).(type) {
+	case bool:
+		return Bool
+	case int8:
+		return I8
+	case int16:
+		return I16
+	case int32:
+		return I32
+	case int64:
+		return I64
+	case uint8:
+		return U8
+	case uint16:
+		return U16
+	case uint32:
+		return U32
+	case uint64:
+		return U64
+	case Float16:
+		return F16
+	case BFloat16:
+		return BF16
+	case float32:
+		return F32
+	case float64:
+		return F64
+	}
+	return C64
+}
+
+// New is the tensor of the given shape over data, which it aliases: data must not change while the tensor is in use. A shape that
+// does not fit the data gives a tensor whose Err says so; every function that takes the tensor returns that error.
+func New[T Elem](data []T, shape ...int) *Tensor {
+	t := &Tensor{dtype: DTypeOf[T](), shape: make([]int64, len(shape))}
+	for i, d := range shape {
+		t.shape[i] = int64(d)
+	}
+	n, err := count(t.shape)
+	if err == nil && n != int64(len(data)) {
+		err = fmt.Errorf("tensor of shape %v: got %d elements, expected %d", shape, len(data), n)
+	}
+	if err != nil {
+		t.err = err
+		return t
+	}
+	t.data = bytesOf(data)
+	return t
+}
+
+func bytesOf[T any](data []T) []byte {
+	if len(data) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(data[0])))
+}
+
+// FromBytes is the tensor over little-endian bytes, which it aliases.
+func FromBytes(dtype DType, shape []int64, data []byte) (*Tensor, error) {
+	n, err := ByteSize(dtype, shape)
+	if err != nil {
+		return nil, err
+	}
+	if n != int64(len(data)) {
+		return nil, fmt.Errorf("tensor %s%v: got %d bytes, expected %d", dtype, shape, len(data), n)
+	}
+	return &Tensor{dtype: dtype, shape: shape, data: data}, nil
+}
+
+// Zeros is a tensor of zeros in memory of its own, aligned for every dtype.
+func Zeros(dtype DType, shape ...int64) (*Tensor, error) {
+	n, err := ByteSize(dtype, shape)
+	if err != nil {
+		return nil, err
+	}
+	return &Tensor{dtype: dtype, shape: shape, data: Aligned(n)}, nil
+}
+
+// Aligned returns n zero bytes that start at a multiple of eight.
+func Aligned(n int64) []byte {
+	return bytesOf(make([]uint64, (n+7)/8))[:n:n]
+}
+
+// count is the product of the dims; a negative dim and a product beyond int64 are errors.
+func count(shape []int64) (int64, error) {
+	if len(shape) > MaxRank {
+		return 0, fmt.Errorf("shape %v has rank %d, expected at most %d", shape, len(shape), MaxRank)
+	}
+	n, zero := int64(1), false
+	for _, d := range shape {
+		if d < 0 {
+			return 0, fmt.Errorf("shape %v has a negative dim", shape)
+		}
+		if d == 0 {
+			zero = true
+			continue
+		}
+		if n = satMul(n, d); n == math.MaxInt64 {
+			return 0, fmt.Errorf("shape %v has more than 2^63 elements", shape)
+		}
+	}
+	if zero {
+		return 0, nil
+	}
+	return n, nil
+}
+
+// MaxRank is the largest rank of a tensor.
+const MaxRank = 8
+
+// ByteSize is the number of bytes of a tensor; an impossible shape is an error.
+func ByteSize(dtype DType, shape []int64) (int64, error) {
+	if !dtype.Valid() {
+		return 0, fmt.Errorf("%s is not a dtype", dtype)
+	}
+	n, err := count(shape)
+	if err != nil {
+		return 0, err
+	}
+	if n = satMul(n, int64(dtype.Size())); n > math.MaxInt {
+		return 0, fmt.Errorf("shape %v has more bytes than an int holds", shape)
+	}
+	return n, nil
+}
+
+// Scalar is the rank-0 tensor that holds v.
+func Scalar[T Elem](v T) *Tensor { return New([]T{v}) }
+
+// Err says what is wrong with a tensor that New could not make.
+func (t *Tensor) Err() error {
+	if t == nil {
+		return fmt.Errorf("tensor is nil")
+	}
+	return t.err
+}
+
+// DType is the type of the elements.
+func (t *Tensor) DType() DType { return t.dtype }
+
+// Shape is the list of dims, outermost first. It must not be changed.
+func (t *Tensor) Shape() []int64 { return t.shape }
+
+// Rank is the number of dims.
+func (t *Tensor) Rank() int { return len(t.shape) }
+
+// Len is the number of elements.
+func (t *Tensor) Len() int { return len(t.data) / max(t.dtype.Size(), 1) }
+
+// Bytes is the memory of the tensor itself.
+func (t *Tensor) Bytes() []byte { return t.data }
+
+// Type is the tensor's type, all dims static.
+func (t *Tensor) Type() Type {
+	shape := make([]Dim, len(t.shape))
+	for i, d := range t.shape {
+		shape[i] = D(d)
+	}
+	return Type{t.dtype, shape}
+}
+
+// String is the tensor's type and its first elements.
+func (t *Tensor) String() string {
+	if err := t.Err(); err != nil {
+		return err.Error()
+	}
+	n := min(t.Len(), 8)
+	s := fmt.Sprintf("%s%v[", t.dtype, t.shape)
+	for i := range n {
+		if i > 0 {
+			s += " "
+		}
+		s += fmt.Sprint(t.At(i))
+	}
+	if t.Len() > n {
+		s += " ..."
+	}
+	return s + "]"
+}
+
+// At is element i of the flattened tensor: bool, int64, uint64, float64 or complex64.
+func (t *Tensor) At(i int) any {
+	switch {
+	case t.dtype == Bool:
+		return t.data[i] != 0
+	case t.dtype == C64:
+		v, _ := Data[complex64](t)
+		return v[i]
+	case SignedInt.Has(t.dtype):
+		return t.Int(i)
+	case Unsigned.Has(t.dtype):
+		return uint64(t.Int(i))
+	}
+	return t.Float(i)
+}
+
+// Data is a typed view of t's elements, without a copy. A dtype other than T's is an error that names both.
+func Data[T Elem](t *Tensor) ([]T, error) {
+	if err := t.Err(); err != nil {
+		return nil, err
+	}
+	if want := DTypeOf[T](); t.dtype != want {
+		return nil, fmt.Errorf("tensor has dtype %s, asked for %s", t.dtype, want)
+	}
+	return view[T](t.data), nil
+}
+
+// view reinterprets bytes; memory that is not aligned for T is copied.
+func view[T any](b []byte) []T {
+	var z T
+	n := len(b) / int(unsafe.Sizeof(z))
+	if n == 0 {
+		return []T{}
+	}
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	if uintptr(p)%unsafe.Alignof(z) != 0 {
+		c := make([]T, n)
+		copy(bytesOf(c), b)
+		return c
+	}
+	return unsafe.Slice((*T)(p), n)
+}

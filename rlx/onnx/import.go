@@ -1,0 +1,350 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// Option changes how a model is imported.
+type Option func(*options)
+
+type options struct {
+	limit int64
+	dims  map[string]int64
+}
+
+// Limit sets how many bytes the decoded structures may take, instead of the limit of [Decode].
+func Limit(bytes int64) Option { return func(o *options) { o.limit = bytes } }
+
+// BindDim fixes a dim of the model's inputs, by the name that the file gives it.
+func BindDim(name string, size int64) Option { return func(o *options) { o.dims[name] = size } }
+
+// Import reads a model into a graph. Graph inputs keep their names, outputs too; a named dim becomes a symbol of that name, a dim
+// without one a symbol called after the input and the axis. Weights refer to data, which must not change while the graph is in use.
+//
+// Small integer tensors that come from shapes, constants and integer inputs are followed as dims, so that the shapes which a model
+// computes are known before it runs.
+//
+// Errors: [*DecodeError] for bytes that are no model, [*UnsupportedError] with every operator and attribute that cannot be read,
+// [*ImportError] for a model that contradicts itself.
+func Import(data []byte, opts ...Option) (*ir.Graph, error) {
+	o := options{dims: map[string]int64{}}
+	for _, f := range opts {
+		f(&o)
+	}
+	decode := Decode
+	if o.limit > 0 {
+		decode = func(b []byte) (*ModelProto, error) { return DecodeLimit(b, o.limit) }
+	}
+	m, err := decode(data)
+	if err != nil {
+		return nil, err
+	}
+	return importModel(m, o)
+}
+
+// ImportReader is [Import] from size bytes of r.
+func ImportReader(r io.ReaderAt, size int64, opts ...Option) (*ir.Graph, error) {
+	data, err := io.ReadAll(io.NewSectionReader(r, 0, size))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) != size {
+		return nil, fmt.Errorf("onnx: read %d bytes, expected %d: %w", len(data), size, io.ErrUnexpectedEOF)
+	}
+	return Import(data, opts...)
+}
+
+// ImportFS is [Import] of a file of fsys.
+func ImportFS(fsys fs.FS, name string, opts ...Option) (*ir.Graph, error) {
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	return Import(data, opts...)
+}
+
+// importer is one import. Once err is set nothing more is built, but operators and attributes are still checked.
+type importer struct {
+	options
+	m           *ModelProto
+	g           *ir.Graph
+	opset       int64
+	values      map[string]*value
+	leaves      map[string]bool   // names of inputs and initializers, which no node may take
+	symbols     map[string]string // symbol of a dim name
+	taken       map[string]bool   // symbols in use
+	labelled    map[*ir.Node]bool // nodes that bear the name of the model's node they came from
+	functions   map[string]bool   // domain.name of the model's functions
+	unsupported []Unsupported
+	err         error
+}
+
+func importModel(m *ModelProto, o options) (*ir.Graph, error) {
+	im := &importer{
+		options: o, m: m, g: ir.NewGraph(m.Graph.Name), values: map[string]*value{}, leaves: map[string]bool{},
+		symbols: map[string]string{}, taken: map[string]bool{}, functions: map[string]bool{}, labelled: map[*ir.Node]bool{},
+	}
+	im.version()
+	for _, f := range m.Functions {
+		im.functions[f.Domain+"."+f.Name] = true
+	}
+	im.initializers()
+	im.inputs()
+	for i := range m.Graph.Nodes {
+		im.node(&m.Graph.Nodes[i])
+	}
+	im.outputs()
+	switch {
+	case len(im.unsupported) > 0:
+		return nil, &UnsupportedError{im.unsupported}
+	case im.err != nil:
+		return nil, im.err
+	}
+	return im.g, nil
+}
+
+// fail keeps the first defect.
+func (im *importer) fail(node, op string, err error) {
+	if im.err == nil {
+		im.err = &ImportError{Node: node, Op: op, Err: err}
+	}
+}
+
+func (im *importer) refuse(u Unsupported) { im.unsupported = append(im.unsupported, u) }
+
+func (im *importer) version() {
+	v, ok := im.m.OpsetVersion("")
+	switch {
+	case !ok:
+		v = 1 // files before operator sets had versions
+	case v < 1:
+		im.fail(im.m.Graph.Name, "", fmt.Errorf("operator set version %d, expected at least 1", v))
+	case v > newestOpset:
+		im.refuse(Unsupported{Node: im.m.Graph.Name, Reason: fmt.Sprintf("operator set %d, supported up to %d", v, newestOpset)})
+	}
+	im.opset = v
+}
+
+// dtypes maps the element types of onnx.proto. Those of less than a byte are not read.
+var dtypes = map[int32]ir.DType{
+	DataFloat: ir.F32, DataUint8: ir.U8, DataInt8: ir.I8, DataUint16: ir.U16, DataInt16: ir.I16, DataInt32: ir.I32, DataInt64: ir.I64,
+	DataBool: ir.Bool, DataFloat16: ir.F16, DataDouble: ir.F64, DataUint32: ir.U32, DataUint64: ir.U64, DataComplex64: ir.C64,
+	DataBfloat16: ir.BF16, DataFloat8E4M3FN: ir.F8E4M3, DataFloat8E5M2: ir.F8E5M2, DataFloat8E8M0: ir.E8M0,
+}
+
+// dtype returns the dtype of an element type, or a reason to refuse it.
+func dtype(elem int32) (ir.DType, string) {
+	if d, ok := dtypes[elem]; ok {
+		return d, ""
+	}
+	return ir.Invalid, "element type " + DataTypeName(elem) + " is not supported"
+}
+
+// readTensor makes a tensor of a constant: unsupported is a reason, err a defect.
+func readTensor(t *TensorProto) (out *ir.Tensor, unsupported string, err error) {
+	d, unsupported := dtype(t.DataType)
+	if unsupported != "" {
+		return nil, unsupported, nil
+	}
+	_, data, err := t.Bytes()
+	switch {
+	case errors.Is(err, ErrExternal):
+		return nil, "external data is not supported", nil
+	case err != nil:
+		return nil, "", err
+	}
+	if d == ir.Bool { // any byte but 0 is true in a file, 1 alone in a tensor
+		data = normalBools(data)
+	}
+	out, err = ir.FromBytes(d, t.Dims, data)
+	return out, "", err
+}
+
+func normalBools(data []byte) []byte {
+	for i, b := range data {
+		if b > 1 {
+			data = append([]byte(nil), data...)
+			for k := i; k < len(data); k++ {
+				data[k] = min(data[k], 1)
+			}
+			return data
+		}
+	}
+	return data
+}
+
+// define binds a name; each may be bound once.
+func (im *importer) define(name, node, op string, v *value) {
+	if im.values[name] != nil {
+		im.fail(node, op, fmt.Errorf("value %q is defined twice", name))
+		return
+	}
+	im.values[name] = v
+}
+
+func (im *importer) initializers() {
+	if n := im.m.Graph.SparseInitializers; n > 0 {
+		im.refuse(Unsupported{Node: im.m.Graph.Name, Reason: fmt.Sprintf("%d sparse initializers are not supported", n)})
+	}
+	for i := range im.m.Graph.Initializers {
+		p := &im.m.Graph.Initializers[i]
+		im.leaves[p.Name] = true
+		t, reason, err := readTensor(p)
+		v := &value{broken: true}
+		switch {
+		case p.Name == "":
+			im.fail("", "initializer", errors.New("initializer without a name"))
+		case reason != "":
+			im.refuse(Unsupported{Node: p.Name, Reason: "initializer: " + reason})
+		case err != nil:
+			im.fail(p.Name, "initializer", err)
+		default:
+			v = im.initializer(p.Name, t)
+		}
+		im.define(p.Name, p.Name, "initializer", v)
+	}
+}
+
+// initializer is a weight, or a constant where it is a small integer tensor. Neither gets a node before it is used as data.
+func (im *importer) initializer(name string, t *ir.Tensor) *value {
+	v := im.constant(t)
+	if whole := ir.Int | ir.Set(ir.Bool); whole.Has(t.DType()) && t.Len() <= maxTracked {
+		return v
+	}
+	v.make = func() (ir.Value, error) {
+		if ir.Float.Has(t.DType()) {
+			return im.g.Param(name, t), im.g.Err()
+		}
+		p := im.g.DeclareParam(ir.ParamAttrs{Name: name, Dtype: t.DType(), Shape: t.Type().Shape})
+		if err := im.g.Err(); err != nil {
+			return p, err
+		}
+		return p, im.g.BindParam(name, t)
+	}
+	return v
+}
+
+// constant is a literal tensor, without a node so far.
+func (im *importer) constant(t *ir.Tensor) *value {
+	return &value{typ: t.Type(), konst: t, dims: trackTensor(t), make: func() (ir.Value, error) { return im.g.Constant(t), im.g.Err() }}
+}
+
+func (im *importer) inputs() {
+	// Symbols of named dims first, so that the names made up for unnamed ones keep clear of them.
+	for _, in := range im.m.Graph.Inputs {
+		for _, d := range in.Shape {
+			if d.Kind == DimParam {
+				im.symbol(d.Param)
+			}
+		}
+	}
+	for i := range im.m.Graph.Inputs {
+		in := &im.m.Graph.Inputs[i]
+		if im.leaves[in.Name] && im.values[in.Name] != nil {
+			continue // an initializer that may be overridden is taken as it is
+		}
+		im.leaves[in.Name] = true
+		v := &value{broken: true}
+		switch d, reason := dtype(in.ElemType); {
+		case in.Name == "":
+			im.fail("", "input", errors.New("input without a name"))
+		case in.Kind == KindUnknown || in.Kind == KindTensor && in.ElemType == DataUndefined:
+			im.fail(in.Name, "input", errors.New("no type given"))
+		case in.Kind != KindTensor:
+			im.refuse(Unsupported{Node: in.Name, Reason: "input: type " + in.Kind.String() + " is not supported"})
+		case reason != "":
+			im.refuse(Unsupported{Node: in.Name, Reason: "input: " + reason})
+		case !in.HasShape:
+			im.fail(in.Name, "input", errors.New("no shape given, expected at least the rank"))
+		case im.err == nil:
+			v = im.input(in, d)
+		}
+		im.define(in.Name, in.Name, "input", v)
+	}
+}
+
+func (im *importer) input(in *ValueInfoProto, d ir.DType) *value {
+	x := im.g.Input(in.Name, d, im.shape(in))
+	if err := im.g.Err(); err != nil {
+		im.fail(in.Name, "input", cause(err))
+		return &value{broken: true}
+	}
+	v := &value{typ: x.Type(), node: x}
+	if elem, err := x.InputDims(); err == nil {
+		shape, _ := ir.StaticShape(x.Shape())
+		v.dims = &dimTensor{d, shape, elem}
+	}
+	return v
+}
+
+// shape is the declared shape of an input.
+func (im *importer) shape(in *ValueInfoProto) []ir.Dim {
+	shape := make([]ir.Dim, len(in.Shape))
+	for i, d := range in.Shape {
+		switch n, bound := im.dims[d.Param]; {
+		case d.Kind == DimParam && bound:
+			shape[i] = ir.D(n)
+		case d.Kind == DimParam:
+			shape[i] = ir.Sym(im.symbol(d.Param))
+		case d.Kind == DimValue && d.Value >= 0:
+			shape[i] = ir.D(d.Value)
+		default: // unknown, which some exporters write as a negative length
+			shape[i] = ir.Sym(im.fresh(in.Name + "." + strconv.Itoa(i)))
+		}
+	}
+	return shape
+}
+
+// symbol is the symbol of a dim name: the name itself where it can be one.
+func (im *importer) symbol(name string) string {
+	if im.symbols[name] == "" {
+		im.symbols[name] = im.fresh(name)
+	}
+	return im.symbols[name]
+}
+
+// fresh is a new symbol like name. A # is left to the elements of inputs.
+func (im *importer) fresh(name string) string {
+	s := strings.ReplaceAll(ir.SymbolName(name), "#", "_")
+	for im.taken[s] {
+		s += "_"
+	}
+	im.taken[s] = true
+	return s
+}
+
+// cause is the error of a builder without the node that it was about, which the importer names better.
+func cause(err error) error {
+	var ne *ir.NodeError
+	if errors.As(err, &ne) {
+		return ne.Err
+	}
+	return err
+}
+
+func (im *importer) outputs() {
+	for _, out := range im.m.Graph.Outputs {
+		v := im.values[out.Name]
+		switch {
+		case v == nil:
+			im.fail(out.Name, "output", errors.New("no node computes it"))
+		case v.broken || im.err != nil:
+		default:
+			x, err := v.get()
+			if err == nil {
+				im.g.Output(out.Name, x)
+				err = im.g.Err()
+			}
+			if err != nil {
+				im.fail(out.Name, "output", cause(err))
+			}
+		}
+	}
+}

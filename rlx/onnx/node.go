@@ -1,0 +1,467 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// node is one node of the model while it is read. The first thing that goes wrong is kept; rows ask ok before they build.
+type node struct {
+	im      *importer
+	p       *NodeProto
+	row     *row
+	in      []*value // nil for an input left out
+	out     []*value
+	err     error
+	refused bool
+}
+
+// node reads one node: its operator and attributes are checked even after an error, so that one error lists all of them.
+func (im *importer) node(p *NodeProto) {
+	n := &node{im: im, p: p, out: make([]*value, len(p.Output))}
+	n.check()
+	n.inputs()
+	if !n.refused && n.err == nil && im.err == nil && !slices.ContainsFunc(n.in, func(v *value) bool { return v != nil && v.broken }) {
+		n.read()
+	}
+	if n.err != nil {
+		im.fail(n.name(), p.OpType, n.err)
+	}
+	for i, name := range p.Output {
+		if name == "" {
+			continue
+		}
+		v := n.out[i]
+		if v == nil {
+			v = &value{broken: true}
+		}
+		im.define(name, n.name(), p.OpType, v)
+	}
+}
+
+// name is the node's name, or that of its first output where it has none.
+func (n *node) name() string {
+	if n.p.Name == "" && len(n.p.Output) > 0 {
+		return n.p.Output[0]
+	}
+	return n.p.Name
+}
+
+func (n *node) ok() bool { return n.err == nil && !n.refused && n.im.err == nil }
+
+// fail records a defect of the model.
+func (n *node) fail(format string, args ...any) {
+	if n.err == nil {
+		n.err = fmt.Errorf(format, args...)
+	}
+}
+
+// refuse records something that is not supported; attr may be empty.
+func (n *node) refuse(attr, format string, args ...any) {
+	n.refused = true
+	domain := n.p.Domain
+	if domain == "ai.onnx" {
+		domain = ""
+	}
+	n.im.refuse(Unsupported{Op: n.p.OpType, Domain: domain, Node: n.name(), Attr: attr, Reason: fmt.Sprintf(format, args...)})
+}
+
+// check finds the row and holds the attributes against it.
+func (n *node) check() {
+	switch domain := n.p.Domain; {
+	case n.im.functions[domain+"."+n.p.OpType]:
+		n.refuse("", "functions of the model are not supported")
+		return
+	case domain != "" && domain != "ai.onnx":
+		n.refuse("", "operator is not supported")
+		return
+	}
+	r, reason := find(n.p.OpType, n.im.opset)
+	if r == nil {
+		n.refuse("", "%s", reason)
+		return
+	}
+	n.row = r
+	for i := range n.p.Attribute {
+		n.checkAttr(&n.p.Attribute[i])
+	}
+	for _, d := range r.attrs {
+		if d.required && n.attr(d.name) == nil {
+			n.fail("attribute %s is missing", d.name)
+		}
+	}
+	if len(n.p.Input) < r.in.least || len(n.p.Input) > r.in.most {
+		most := fmt.Sprint(r.in.most)
+		if r.in.most == many {
+			most = "any number"
+		}
+		n.fail("got %d inputs, expected %d to %s", len(n.p.Input), r.in.least, most)
+	}
+	for i := range min(r.in.least, len(n.p.Input)) {
+		if n.p.Input[i] == "" {
+			n.fail("input %d is missing", i)
+		}
+	}
+}
+
+func (n *node) checkAttr(a *AttributeProto) {
+	k := slices.IndexFunc(n.row.attrs, func(d attrDecl) bool { return d.name == a.Name })
+	if k < 0 {
+		n.refuse(a.Name, "attribute is not supported")
+		return
+	}
+	d := n.row.attrs[k]
+	if a.RefAttrName != "" {
+		n.fail("attribute %s refers to attribute %s of a function, outside of one", a.Name, a.RefAttrName)
+		return
+	}
+	if a.Type != d.kind {
+		n.fail("attribute %s has type %d, expected %d", a.Name, a.Type, d.kind)
+		return
+	}
+	if len(d.allowed) == 0 {
+		return
+	}
+	var got any = a.I
+	if d.kind == AttributeString {
+		got = a.S
+	}
+	if !slices.Contains(d.allowed, got) {
+		n.refuse(a.Name, "value %v is not supported, expected one of %s", got, listText(d.allowed))
+	}
+}
+
+func listText(l []any) string {
+	parts := make([]string, 0, len(l))
+	for _, v := range l {
+		if s := fmt.Sprint(v); s != "" && !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (n *node) inputs() {
+	for _, name := range n.p.Input {
+		if name == "" {
+			n.in = append(n.in, nil)
+			continue
+		}
+		v := n.im.values[name]
+		if v == nil {
+			n.fail("input %q is not defined before the node", name)
+			v = &value{broken: true}
+		}
+		n.in = append(n.in, v)
+	}
+}
+
+// read computes the outputs: as dims where that is possible, else as nodes.
+func (n *node) read() {
+	if n.row.track != nil {
+		if t := n.row.track(n); t != nil && !slices.ContainsFunc(t, func(d *dimTensor) bool { return d == nil || !d.sound() }) {
+			n.track(t)
+			return
+		}
+		if n.row.build == nil && n.ok() {
+			n.refuse("", "its result is too large, or depends on data")
+		}
+	}
+	if n.ok() {
+		n.build()
+	}
+}
+
+// track sets outputs that are known as dims; the row builds their nodes if they are needed.
+func (n *node) track(t []*dimTensor) {
+	depth := 0
+	for _, v := range n.in {
+		if v != nil && v.node.IsZero() {
+			depth = max(depth, v.depth+1)
+		}
+	}
+	for i, d := range t[:min(len(t), len(n.out))] {
+		v := &value{typ: d.typ(), dims: d, depth: depth}
+		v.make = func() (ir.Value, error) { return n.data(i, d) }
+		n.out[i] = v
+		if depth > maxPending {
+			if _, err := v.get(); err != nil {
+				n.fail("%w", cause(err))
+				return
+			}
+			v.depth = 0
+		}
+	}
+	n.checkOutputs()
+}
+
+// checkOutputs refuses a node that names more outputs than the row gives.
+func (n *node) checkOutputs() {
+	for i, name := range n.p.Output {
+		if name != "" && n.out[i] == nil {
+			n.refuse("", "output %d is not supported", i)
+		}
+	}
+}
+
+// data makes the node of tracked output i.
+func (n *node) data(i int, d *dimTensor) (ir.Value, error) {
+	if _, ok := d.static(); ok || n.row.build == nil {
+		y := d.data(n.im.g)
+		return y, n.im.g.Err()
+	}
+	c := &node{im: n.im, p: n.p, row: n.row, in: n.in, out: make([]*value, len(n.out))}
+	c.build()
+	switch {
+	case c.err != nil:
+		return ir.Value{}, &ImportError{Node: n.name(), Op: n.p.OpType, Err: c.err}
+	case c.refused:
+		return ir.Value{}, errRefused
+	case c.out[i] == nil:
+		return ir.Value{}, &ImportError{Node: n.name(), Op: n.p.OpType, Err: errors.New("too many outputs")}
+	}
+	return c.out[i].get()
+}
+
+var errRefused = errors.New("a node before it is not supported")
+
+// build runs the row and names the nodes that it added.
+func (n *node) build() {
+	g := n.im.g
+	from := len(g.Nodes)
+	n.row.build(n)
+	if err := g.Err(); err != nil && n.ok() {
+		n.fail("%w", cause(err))
+	}
+	if !n.ok() {
+		return
+	}
+	n.label(from)
+	n.checkOutputs()
+}
+
+// label gives the model's name to the node of the first output, where it is new, and marks the others as parts of it.
+func (n *node) label(from int) {
+	g := n.im.g
+	var main *ir.Node
+	if len(n.out) > 0 && n.out[0] != nil {
+		main = n.out[0].node.Node()
+	}
+	name := n.name()
+	if n.im.leaves[name] {
+		name += "." + n.p.OpType
+	}
+	for _, x := range g.Nodes[from:] {
+		if n.im.labelled[x] { // of an input that was made just now
+			continue
+		}
+		n.im.labelled[x] = true
+		leaf := x.Row.Has(ir.Leaf)
+		switch {
+		case x == main && !leaf:
+			x.Out(0).Named(name)
+		case x.From.Op == "" && !leaf:
+			x.From = ir.Origin{Op: n.p.OpType, Name: name}
+		}
+		if _, isParam := x.ParamName(); !isParam && n.im.leaves[x.Name] { // the name belongs to an initializer that may come yet
+			x.Out(0).Named(x.Name + "." + x.Row.Name)
+		}
+	}
+}
+
+// ---- what rows ask for ----
+
+// val is input i as a value of the graph; the zero Value if it is absent.
+func (n *node) val(i int) ir.Value {
+	if !n.has(i) {
+		return ir.Value{}
+	}
+	v, err := n.in[i].get()
+	switch {
+	case errors.Is(err, errRefused):
+		n.refused = true
+	case err != nil:
+		var ie *ImportError
+		if errors.As(err, &ie) && n.im.err == nil {
+			n.im.err = ie
+		}
+		n.fail("%w", cause(err))
+	}
+	return v
+}
+
+func (n *node) vals() []ir.Value {
+	out := make([]ir.Value, len(n.in))
+	for i := range out {
+		out[i] = n.val(i)
+		if !n.has(i) {
+			n.fail("input %d is missing", i)
+		}
+	}
+	return out
+}
+
+// has says whether input i is there.
+func (n *node) has(i int) bool { return i < len(n.in) && n.in[i] != nil }
+
+// wants says whether output i is used.
+func (n *node) wants(i int) bool { return i < len(n.p.Output) && n.p.Output[i] != "" }
+
+// typ is the type of input i, known without a node.
+func (n *node) typ(i int) ir.Type {
+	if !n.has(i) {
+		return ir.Type{}
+	}
+	return n.in[i].typ
+}
+
+// dims is input i as dims, nil if they are not known.
+func (n *node) dims(i int) *dimTensor {
+	if !n.has(i) {
+		return nil
+	}
+	return n.in[i].dims
+}
+
+// list is input i as a list of dims; that it depends on data is unsupported.
+func (n *node) list(i int, what string) []ir.Dim {
+	t := n.dims(i)
+	if t == nil {
+		if n.ok() {
+			n.refuse("", "input %d (%s) depends on data, or has more than %d elements", i, what, maxTracked)
+		}
+		return nil
+	}
+	return t.elem
+}
+
+// ints is list with every element known.
+func (n *node) ints(i int, what string) []int64 {
+	l, ok := ir.StaticShape(n.list(i, what))
+	if !ok && n.ok() {
+		n.refuse("", "input %d (%s) depends on the shapes of inputs, expected known integers", i, what)
+	}
+	return l
+}
+
+// int is the one element of input i, or def if that is absent.
+func (n *node) int(i int, what string, def int64) int64 {
+	if !n.has(i) {
+		return def
+	}
+	l := n.ints(i, what)
+	if n.ok() && len(l) != 1 {
+		n.fail("input %d (%s) has %d elements, expected one", i, what, len(l))
+	}
+	if !n.ok() {
+		return def
+	}
+	return l[0]
+}
+
+// konst is the constant behind input i, nil if it is none.
+func (n *node) konst(i int) *ir.Tensor {
+	if !n.has(i) {
+		return nil
+	}
+	return n.in[i].konst
+}
+
+func (n *node) attr(name string) *AttributeProto {
+	for i := range n.p.Attribute {
+		if n.p.Attribute[i].Name == name {
+			return &n.p.Attribute[i]
+		}
+	}
+	return nil
+}
+
+// def is the default of a declared attribute.
+func (n *node) def(name string) any {
+	for _, d := range n.row.attrs {
+		if d.name == name {
+			return d.def
+		}
+	}
+	return nil
+}
+
+// i, f, s and their like are attributes, or their declared defaults.
+func (n *node) i(name string) int64 {
+	if a := n.attr(name); a != nil {
+		return a.I
+	}
+	v, _ := n.def(name).(int64)
+	return v
+}
+
+func (n *node) float(name string) float64 {
+	if a := n.attr(name); a != nil {
+		return float64(a.F)
+	}
+	v, _ := n.def(name).(float32)
+	return float64(v)
+}
+
+func (n *node) s(name string) string {
+	if a := n.attr(name); a != nil {
+		return a.S
+	}
+	v, _ := n.def(name).(string)
+	return v
+}
+
+// intList is nil for an absent list.
+func (n *node) intList(name string) []int64 {
+	if a := n.attr(name); a != nil {
+		return append([]int64{}, a.Ints...)
+	}
+	return nil
+}
+
+// axis is an attribute that counts axes of a tensor of the given rank, from the end if negative.
+func (n *node) axis(name string, rank int) int { return n.wrap(n.i(name), rank, name) }
+
+func (n *node) wrap(axis int64, rank int, what string) int {
+	if axis < -int64(rank) || axis >= int64(rank) {
+		n.fail("%s is %d, expected in [%d, %d)", what, axis, -rank, rank)
+		return 0
+	}
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	return int(axis)
+}
+
+// axes wraps a list of axes, which must be distinct.
+func (n *node) axes(list []int64, rank int) []int {
+	out := make([]int, 0, len(list))
+	for _, a := range list {
+		k := n.wrap(a, rank, "axis")
+		if slices.Contains(out, k) {
+			n.fail("axis %d is named twice", a)
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// ret sets the outputs. Outputs beyond those that the node names are dropped.
+func (n *node) ret(y ...ir.Value) {
+	for i, v := range y {
+		if i < len(n.out) && !v.IsZero() {
+			n.out[i] = &value{typ: v.Type(), node: v}
+		}
+	}
+}
+
+// pass makes output 0 stand for input i.
+func (n *node) pass(i int) {
+	if len(n.out) > 0 {
+		n.out[0] = n.in[i]
+	}
+}

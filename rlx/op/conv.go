@@ -1,0 +1,221 @@
+package op
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// AutoPad says how a window kind finds its padding: "none" takes attribute padding, "valid" means no padding, and "same_upper" and
+// "same_lower" pad so that the result has ceil(size/stride) elements, the odd element at the end or the beginning.
+type AutoPad string
+
+// EnumValues lists the ways to pad.
+func (AutoPad) EnumValues() []string { return []string{"none", "valid", "same_upper", "same_lower"} }
+
+// ConvAttrs are the attributes of Conv. Lists have one entry per spatial axis; empty ones mean 1 (padding: 0) everywhere. Padding
+// may have twice as many entries: all begins, then all ends.
+type ConvAttrs struct {
+	Stride   []int64 `default:"nil" min:"1" c:"C4"`
+	Dilation []int64 `default:"nil" min:"1" c:"C4"`
+	Padding  []int64 `default:"nil" min:"0" c:"C4"`
+	AutoPad  AutoPad `default:"none" c:"C5"`
+	Groups   int64   `default:"1" min:"1" c:"C2"`
+}
+
+// Im2ColAttrs are the attributes of Im2Col.
+type Im2ColAttrs struct {
+	Stride     []int64 `default:"nil" min:"1" c:"C4"`
+	Dilation   []int64 `default:"nil" min:"1" c:"C4"`
+	Padding    []int64 `default:"nil" min:"0" c:"C4"`
+	AutoPad    AutoPad `default:"none" c:"C5"`
+	KernelSize []int64 `min:"1" c:"C4"`
+}
+
+var (
+	conv   = ir.Declare[ConvAttrs]("conv", "Conv")
+	im2col = ir.Declare[Im2ColAttrs]("conv", "Im2Col")
+)
+
+// Conv is the cross-correlation y[n,o,p] = sum over c, t of w[o,c,t] * x[n, g(o)*C/groups + c, p*stride + t*dilation - begin].
+//
+// Shapes: x [N, C, S..] with one or two spatial axes, w [O, C/groups, k..], y [N, O, out..] with
+// out = floor((S + begin + end - dilation*(k-1) - 1) / stride) + 1. Dtypes: floats, the same for all; sums in f32 (f64 for f64) and
+// rounds once. In a, a Groups of 0 means 1 and an empty AutoPad "none". Errors: C1 ranks, C2 groups, C3 channels, C4 lists,
+// C5 auto_pad, C6 the kernel does not fit, C7 dtypes. Source: ONNX Conv 22.
+func Conv(x, w ir.Value, a ConvAttrs) ir.Value {
+	if a.Groups == 0 {
+		a.Groups = 1
+	}
+	if a.AutoPad == "" {
+		a.AutoPad = "none"
+	}
+	return conv.Apply1(a, x, w)
+}
+
+// Conv1d is Conv of x [N, C, L] with w [O, C/groups, k], plus bias [O] where it is not the zero Value. Source: torch conv1d.
+func Conv1d(x, w, bias ir.Value, a ConvAttrs) ir.Value { return convOfRank(3, x, w, bias, a) }
+
+// Conv2d is Conv of x [N, C, H, W] with w [O, C/groups, kH, kW], plus bias [O] where it is not the zero Value. Source: torch conv2d.
+func Conv2d(x, w, bias ir.Value, a ConvAttrs) ir.Value { return convOfRank(4, x, w, bias, a) }
+
+func convOfRank(rank int, x, w, bias ir.Value, a ConvAttrs) ir.Value {
+	if !x.IsZero() && !x.Poisoned() && x.Rank() != rank {
+		return x.Graph().Fail("Conv", fmt.Errorf("Conv: C1: x has rank %d, expected %d", x.Rank(), rank))
+	}
+	y := Conv(x, w, a)
+	if bias.IsZero() || y.Poisoned() || bias.Poisoned() {
+		return y
+	}
+	return Add(y, channelColumn(bias, rank))
+}
+
+// channelColumn is v [O] as [O, 1..], which broadcasts along axis 1 of a tensor of the given rank.
+func channelColumn(v ir.Value, rank int) ir.Value {
+	shape := []ir.Dim{v.Dim(0)}
+	for range rank - 2 {
+		shape = append(shape, ir.D(1))
+	}
+	return Reshape(v, shape...)
+}
+
+// Im2Col lays the windows of x out as the rows of a matrix: row (n, p), column (c, t) is x[n, c, p*stride + t*dilation - begin], or 0
+// in the padding.
+//
+// Shapes: x [N, C, S..] with one to three spatial axes, y [N*prod(out), C*prod(KernelSize)]. Dtypes: floats. Errors: C1 rank, C4
+// lists, C5 auto_pad, C6 the kernel does not fit. Source: Caffe im2col; torch unfold is its transpose.
+func Im2Col(x ir.Value, a Im2ColAttrs) ir.Value {
+	if a.AutoPad == "" {
+		a.AutoPad = "none"
+	}
+	return im2col.Apply1(a, x)
+}
+
+func init() {
+	conv.Define(ir.Def[ConvAttrs]{
+		Doc:       "1-D or 2-D convolution (cross-correlation), groups",
+		In:        []ir.Operand{ir.In("x", ir.Float), ir.In("w", ir.Float)},
+		DTypeC:    "C7",
+		SameC:     "C7",
+		Infer:     func(t *ir.Infer, a *ConvAttrs) { inferConv(t, a, 3, 4) },
+		Decompose: decomposeConv,
+		Tol:       ir.Tolerance{Ulp: 32, Abs: 1e-6},
+	})
+	im2col.Define(ir.Def[Im2ColAttrs]{
+		Doc:       "windows as matrix rows",
+		In:        []ir.Operand{ir.In("x", ir.Float)},
+		Bits:      ir.Exact,
+		DTypeC:    "C7",
+		Infer:     inferIm2Col,
+		Decompose: decomposeIm2Col,
+	})
+}
+
+// Window is the geometry of a sliding window, one entry per spatial axis.
+type Window struct {
+	Stride, Dilation []int64
+	Begin, End, Out  []ir.Dim
+	eff              []ir.Dim // elements that a window spans
+}
+
+// ConvWindow is the geometry of windows of the given kernel over size. It checks nothing: lists that are neither empty nor of the
+// right length must not get here.
+func ConvWindow(stride, dilation, padding []int64, mode AutoPad, size, kernel []ir.Dim) Window {
+	r := len(size)
+	w := Window{Stride: orOnes(stride, r), Dilation: orOnes(dilation, r)}
+	for i, s := range size {
+		step, one := ir.D(w.Stride[i]), ir.D(1)
+		eff := ir.D(w.Dilation[i]).Mul(kernel[i].Sub(one)).Add(one)
+		begin, end := ir.D(0), ir.D(0)
+		var out ir.Dim
+		if mode == "same_upper" || mode == "same_lower" {
+			out = s.CeilDiv(step)
+			total := out.Sub(one).Mul(step).Add(eff).Sub(s).Max(ir.D(0))
+			begin, end = total.FloorDiv(ir.D(2)), total.CeilDiv(ir.D(2))
+			if mode == "same_lower" {
+				begin, end = end, begin
+			}
+		} else {
+			if len(padding) > 0 {
+				begin, end = ir.D(padding[i]), ir.D(padding[len(padding)-r+i]) // r entries pad both sides alike
+			}
+			out = s.Add(begin).Add(end).Sub(eff).FloorDiv(step).Add(one)
+		}
+		w.Begin, w.End = append(w.Begin, begin), append(w.End, end)
+		w.Out, w.eff = append(w.Out, out), append(w.eff, eff)
+	}
+	return w
+}
+
+func orOnes(v []int64, r int) []int64 {
+	if len(v) > 0 {
+		return v
+	}
+	ones := make([]int64, r)
+	for i := range ones {
+		ones[i] = 1
+	}
+	return ones
+}
+
+// checkWindow checks constraints C4 to C6 and returns the geometry.
+func checkWindow(t *ir.Infer, stride, dilation, padding []int64, mode AutoPad, size, kernel []ir.Dim) (Window, bool) {
+	r := len(size)
+	for _, l := range []struct {
+		name string
+		v    []int64
+	}{{"stride", stride}, {"dilation", dilation}} {
+		t.Need(len(l.v) == 0 || len(l.v) == r, "C4", "%s %v has %d entries, expected %d", l.name, l.v, len(l.v), r)
+	}
+	t.Need(len(padding) == 0 || len(padding) == r || len(padding) == 2*r, "C4", "padding %v has %d entries, expected %d or %d", padding, len(padding), r, 2*r)
+	for _, p := range padding {
+		t.Need(mode == "none" || p == 0, "C5", "padding %v beside auto_pad %s, expected none or zeros", padding, mode)
+	}
+	if !t.OK() {
+		return Window{}, false
+	}
+	w := ConvWindow(stride, dilation, padding, mode, size, kernel)
+	for i, s := range size {
+		k, known := kernel[i].Static()
+		t.Need(!known || k >= 1, "C6", "kernel has shape %v, expected sizes >= 1", kernel)
+		room := s.Add(w.Begin[i]).Add(w.End[i])
+		t.Need(!room.Is(math.MaxInt64), "C6", "padded size of spatial axis %d is beyond 2^63", i) // where Dim stops counting
+		over, known := w.eff[i].Sub(room).Static()
+		t.Need(!known || over <= 0, "C6", "kernel of size %s with dilation %d spans %s elements, the padded input has %s", kernel[i], w.Dilation[i], w.eff[i], room)
+	}
+	return w, t.OK()
+}
+
+// inferConv is the result type of a convolution of x with w, of rank least to most.
+func inferConv(t *ir.Infer, a *ConvAttrs, least, most int) {
+	x, w := t.Type(0), t.Type(1)
+	rank := len(x.Shape)
+	if !t.Need(rank >= least && rank <= most, "C1", "x has rank %d, expected %d to %d", rank, least, most) ||
+		!t.Need(len(w.Shape) == rank, "C1", "w has rank %d and x %d, expected equal ranks", len(w.Shape), rank) {
+		return
+	}
+	for i, d := range []ir.Dim{x.Shape[1], w.Shape[0]} {
+		n, known := d.Static()
+		t.Need(!known || n%a.Groups == 0, "C2", "groups %d does not divide the %d channels of %s", a.Groups, n, []string{"x", "y"}[i])
+	}
+	t.Need(!w.Shape[1].Mul(ir.D(a.Groups)).Differs(x.Shape[1]), "C3", "x has %s channels, w of shape %v with groups %d expects %s",
+		x.Shape[1], w.Shape, a.Groups, w.Shape[1].Mul(ir.D(a.Groups)))
+	if win, ok := checkWindow(t, a.Stride, a.Dilation, a.Padding, a.AutoPad, x.Shape[2:], w.Shape[2:]); ok {
+		t.Out(ir.Type{DType: x.DType, Shape: append([]ir.Dim{x.Shape[0], w.Shape[0]}, win.Out...)})
+	}
+}
+
+func inferIm2Col(t *ir.Infer, a *Im2ColAttrs) {
+	x := t.Type(0)
+	rank := len(x.Shape)
+	if !t.Need(rank >= 3 && rank <= 5, "C1", "x has rank %d, expected 3 to 5", rank) ||
+		!t.Need(len(a.KernelSize) == rank-2, "C4", "kernel_size %v has %d entries, expected %d", a.KernelSize, len(a.KernelSize), rank-2) {
+		return
+	}
+	kernel := ir.Dims(a.KernelSize...)
+	if w, ok := checkWindow(t, a.Stride, a.Dilation, a.Padding, a.AutoPad, x.Shape[2:], kernel); ok {
+		rows, columns := x.Shape[0].Mul(ir.Count(w.Out)), x.Shape[1].Mul(ir.Count(kernel))
+		t.Out(ir.Type{DType: x.DType, Shape: []ir.Dim{rows, columns}})
+	}
+}

@@ -1,0 +1,93 @@
+package rlx
+
+import (
+	"log/slog"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// Option changes how a graph is compiled.
+type Option func(*config)
+
+type config struct {
+	backends []string
+	threads  int
+	isa      string
+	logger   *slog.Logger
+	off      map[string]bool
+	verify   bool
+	cache    int
+}
+
+// On compiles for one backend, and fails where it cannot.
+func On(backend string) Option { return func(c *config) { c.backends = []string{backend} } }
+
+// Prefer compiles for the first of the backends that can be used here. Without On or Prefer it is Prefer("cpu", "ref").
+func Prefer(backends ...string) Option { return func(c *config) { c.backends = backends } }
+
+// Threads limits the threads that compute one run, the caller included. The default is GOMAXPROCS, which follows affinity and cgroup quota.
+func Threads(n int) Option { return func(c *config) { c.threads = n } }
+
+// Logger receives one record per Compile with the chosen backend, and one per specialisation. The default discards.
+func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
+
+// Specialisations is how many sets of shapes a Program keeps compiled; the least recently used one makes room. The default is 16.
+func Specialisations(n int) Option { return func(c *config) { c.cache = n } }
+
+// WithoutPasses switches compiler passes off by name, as RLX_PASSES=-fold,-cse does.
+func WithoutPasses(names ...string) Option {
+	return func(c *config) {
+		for _, n := range names {
+			c.off[n] = true
+		}
+	}
+}
+
+// Verify checks the graph after every pass.
+func Verify() Option { return func(c *config) { c.verify = true } }
+
+func newConfig(opts []Option) *config {
+	c := &config{
+		backends: []string{"cpu", "ref"},
+		threads:  min(runtime.GOMAXPROCS(0), runtime.NumCPU()),
+		isa:      os.Getenv("RLX_ISA"),
+		logger:   slog.New(slog.DiscardHandler),
+		off:      map[string]bool{},
+		cache:    16,
+	}
+	for _, p := range strings.Split(os.Getenv("RLX_PASSES"), ",") {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(p), "-"); ok {
+			c.off[name] = true
+		}
+	}
+	for _, o := range opts {
+		o(c)
+	}
+	c.threads, c.cache = max(c.threads, 1), max(c.cache, 1)
+	return c
+}
+
+// RunOption changes one Run.
+type RunOption func(*runConfig)
+
+type runConfig struct {
+	seed    uint64
+	profile *Profile
+}
+
+// Seed is mixed into the random streams of the run.
+func Seed(s uint64) RunOption { return func(c *runConfig) { c.seed = s } }
+
+// WithProfile fills p with what the run spent in each command.
+func WithProfile(p *Profile) RunOption { return func(c *runConfig) { c.profile = p } }
+
+// Profile lists the commands of a run in order.
+type Profile struct{ Steps []ProfileStep }
+
+// ProfileStep is one command: which node it belongs to, where it ran, and from when to when (nanoseconds of one clock).
+type ProfileStep struct {
+	Node, Op, Place string
+	Start, End      uint64
+	Native          uint32 // times that a native kernel ran
+}
