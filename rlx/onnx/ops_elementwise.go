@@ -7,19 +7,19 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
-// V shortens the instances of builders that also take Go numbers.
-type V = ir.Value
+// iv shortens the instances of builders that also take Go numbers.
+type iv = ir.Value
 
 var arithmeticRows = []row{
-	binary("Add", 7, op.Add[V, V], eachDim(addDims)),
-	binary("Sub", 7, op.Sub[V, V], eachDim(subDims)),
-	binary("Mul", 7, op.Mul[V, V], eachDim(mulDims)),
-	binary("Div", 7, op.Div[V, V], trackDiv),
+	binary("Add", 7, op.Add[iv, iv], eachDim(addDims)),
+	binary("Sub", 7, op.Sub[iv, iv], eachDim(subDims)),
+	binary("Mul", 7, op.Mul[iv, iv], eachDim(mulDims)),
+	binary("Div", 7, op.Div[iv, iv], trackDiv),
 	{op: "Mod", since: 10, in: arity{2, 2}, attrs: []attrDecl{integer("fmod", 0, 0, 1)}, build: buildMod, track: eachDim(modDims)},
 	{op: "Pow", since: 7, in: arity{2, 2}, build: buildPow},
-	fold("Max", 8, op.Max[V, V], foldDims(maxDims)),
-	fold("Min", 8, op.Min[V, V], foldDims(minDims)),
-	fold("Sum", 8, op.Add[V, V], foldDims(addDims)),
+	fold("Max", 8, op.Max[iv, iv], foldDims(maxDims)),
+	fold("Min", 8, op.Min[iv, iv], foldDims(minDims)),
+	fold("Sum", 8, op.Add[iv, iv], foldDims(addDims)),
 	{op: "Mean", since: 8, in: arity{1, many}, build: buildMean},
 
 	unary("Abs", 6, op.Abs),
@@ -48,15 +48,15 @@ var arithmeticRows = []row{
 }
 
 var logicRows = []row{
-	binary("And", 7, op.LogicalAnd[V, V], eachBool(andDims)),
-	binary("Or", 7, op.LogicalOr[V, V], eachBool(orDims)),
-	binary("Xor", 7, op.LogicalXor[V, V], nil),
+	binary("And", 7, op.LogicalAnd[iv, iv], eachBool(andDims)),
+	binary("Or", 7, op.LogicalOr[iv, iv], eachBool(orDims)),
+	binary("Xor", 7, op.LogicalXor[iv, iv], nil),
 	tracked(unary("Not", 1, op.LogicalNot), eachBool(notDims)),
-	binary("Equal", 7, op.Eq[V, V], eachBool(equalDims)),
-	binary("Less", 7, op.Lt[V, V], eachBool(lessDims)),
-	binary("Greater", 7, op.Gt[V, V], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return lessDims([]ir.Dim{e[1], e[0]}) })),
-	binary("GreaterOrEqual", 12, op.Ge[V, V], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims(e)) })),
-	binary("LessOrEqual", 12, op.Le[V, V], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims([]ir.Dim{e[1], e[0]})) })),
+	binary("Equal", 7, op.Eq[iv, iv], eachBool(equalDims)),
+	binary("Less", 7, op.Lt[iv, iv], eachBool(lessDims)),
+	binary("Greater", 7, op.Gt[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return lessDims([]ir.Dim{e[1], e[0]}) })),
+	binary("GreaterOrEqual", 12, op.Ge[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims(e)) })),
+	binary("LessOrEqual", 12, op.Le[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims([]ir.Dim{e[1], e[0]})) })),
 	{op: "Where", since: 9, in: arity{3, 3}, track: trackWhere, build: func(n *node) {
 		if c, a, b := n.val(0), n.val(1), n.val(2); n.ok() {
 			n.ret(op.Where(c, a, b))
@@ -64,9 +64,9 @@ var logicRows = []row{
 	}},
 	unary("IsNaN", 9, op.IsNaN),
 	{op: "IsInf", since: 10, in: arity{1, 1}, attrs: []attrDecl{integer("detect_negative", 1), integer("detect_positive", 1)}, build: buildIsInf},
-	binary("BitwiseAnd", 18, op.BitAnd[V, V], nil),
-	binary("BitwiseOr", 18, op.BitOr[V, V], nil),
-	binary("BitwiseXor", 18, op.BitXor[V, V], nil),
+	binary("BitwiseAnd", 18, op.BitAnd[iv, iv], nil),
+	binary("BitwiseOr", 18, op.BitOr[iv, iv], nil),
+	binary("BitwiseXor", 18, op.BitXor[iv, iv], nil),
 	unary("BitwiseNot", 18, op.BitNot),
 	{op: "BitShift", since: 11, in: arity{2, 2}, attrs: []attrDecl{required(str("direction", "LEFT", "RIGHT"))}, build: buildBitShift},
 }
@@ -78,14 +78,14 @@ var activationRows = []row{
 	unary("Softsign", 1, op.Softsign),
 	unary("HardSwish", 14, op.HardSwish),
 	unary("Mish", 18, op.Mish),
-	activation("LeakyRelu", 6, func(x V, p []float64) V { return op.LeakyRelu(x, p[0]) }, float("alpha", 0.01)),
-	activation("Elu", 6, func(x V, p []float64) V { return op.Elu(x, p[0]) }, float("alpha", 1)),
-	activation("Celu", 12, func(x V, p []float64) V { return op.Celu(x, p[0]) }, float("alpha", 1)),
-	activation("Selu", 6, func(x V, p []float64) V { return op.Selu(x, p[0], p[1]) },
+	activation("LeakyRelu", 6, func(x iv, p []float64) iv { return op.LeakyRelu(x, p[0]) }, float("alpha", 0.01)),
+	activation("Elu", 6, func(x iv, p []float64) iv { return op.Elu(x, p[0]) }, float("alpha", 1)),
+	activation("Celu", 12, func(x iv, p []float64) iv { return op.Celu(x, p[0]) }, float("alpha", 1)),
+	activation("Selu", 6, func(x iv, p []float64) iv { return op.Selu(x, p[0], p[1]) },
 		float("alpha", 1.67326319217681884765625), float("gamma", 1.05070102214813232421875)),
-	activation("HardSigmoid", 6, func(x V, p []float64) V { return op.HardSigmoid(x, p[0], p[1]) }, float("alpha", 0.2), float("beta", 0.5)),
-	activation("ThresholdedRelu", 10, func(x V, p []float64) V { return op.ThresholdedRelu(x, p[0]) }, float("alpha", 1)),
-	activation("Swish", 24, func(x V, p []float64) V { return op.GeluQuick(x, p[0]) }, float("alpha", 1)),
+	activation("HardSigmoid", 6, func(x iv, p []float64) iv { return op.HardSigmoid(x, p[0], p[1]) }, float("alpha", 0.2), float("beta", 0.5)),
+	activation("ThresholdedRelu", 10, func(x iv, p []float64) iv { return op.ThresholdedRelu(x, p[0]) }, float("alpha", 1)),
+	activation("Swish", 24, func(x iv, p []float64) iv { return op.GeluQuick(x, p[0]) }, float("alpha", 1)),
 	activation("Shrink", 9, buildShrink, float("lambd", 0.5), float("bias", 0)),
 	{op: "Gelu", since: 20, in: arity{1, 1}, attrs: []attrDecl{str("approximate", "none", "tanh")}, build: func(n *node) {
 		if x := n.val(0); n.ok() && n.s("approximate") == "tanh" {
@@ -94,7 +94,7 @@ var activationRows = []row{
 			n.ret(op.Gelu(x))
 		}
 	}},
-	binary("PRelu", 7, func(x, slope V) V { return op.Where(op.Lt(x, 0), op.Mul(x, slope), x) }, nil),
+	binary("PRelu", 7, func(x, slope iv) iv { return op.Where(op.Lt(x, 0), op.Mul(x, slope), x) }, nil),
 	{op: "Clip", since: 6, in: arity{1, 1}, build: buildClip6,
 		attrs: []attrDecl{float("min", -math.MaxFloat32), float("max", math.MaxFloat32)}},
 	{op: "Clip", since: 11, in: arity{1, 3}, build: buildClip11},
@@ -272,7 +272,7 @@ func buildShrink(x ir.Value, p []float64) ir.Value {
 		x = op.Cast(x, ir.F64)
 	}
 	lambd, bias := p[0], p[1]
-	y := op.Where(op.Lt(x, -lambd), op.Add(x, bias), op.Where(op.Gt(x, lambd), op.Sub(x, bias), op.Mul(x, 0.0)))
+	y := op.Where(op.Lt(x, -lambd), op.Add(x, bias), op.Where(op.Gt(x, lambd), op.Sub(x, bias), 0))
 	return castTo(y, d)
 }
 
@@ -317,6 +317,10 @@ func (n *node) bound(i int, def float64) (float64, bool) {
 	}
 	if t := n.konst(i); t != nil && t.Len() == 1 && !math.IsNaN(t.Float(0)) {
 		return t.Float(0), true
+	}
+	if t := n.dims(i); t != nil && len(t.elem) == 1 && t.elem[0].IsStatic() {
+		v, _ := t.elem[0].Static()
+		return float64(v), true
 	}
 	return def, false
 }

@@ -37,11 +37,11 @@ func decomposeIm2Col(n *ir.Node, a *Im2ColAttrs) []ir.Value {
 	x := n.In[0]
 	r := x.Rank() - 2
 	w := ConvWindow(a.Stride, a.Dilation, a.Padding, a.AutoPad, x.Shape()[2:], ir.Dims(a.KernelSize...))
-	axes := make([]int, r)
+	axes, pads := make([]int, r), make([]ir.Dim, 2*x.Rank())
 	for i := range r {
-		axes[i] = 2 + i
-		x = padZeros(x, 2+i, w.Begin[i], w.End[i])
+		axes[i], pads[2+i], pads[x.Rank()+2+i] = 2+i, w.Begin[i], w.End[i]
 	}
+	x = Pad(x, pads, PadConstant, ir.IntNumber(0))
 	one := slices.Concat(x.Shape()[:2], []ir.Dim{ir.D(1)}, w.Out)
 	var parts []ir.Value
 	for tap := range positions(a.KernelSize) {
@@ -58,26 +58,6 @@ func decomposeIm2Col(n *ir.Node, a *Im2ColAttrs) []ir.Value {
 	}
 	y := Transpose(Concat(2, parts...), append(perm, 1, 2)...) // [N, C, taps, out..] to [N, out.., C, taps]
 	return []ir.Value{Reshape(y, n.Types[0].Shape...)}
-}
-
-// padZeros puts begin zeros before x along axis and end behind it.
-func padZeros(x ir.Value, axis int, begin, end ir.Dim) ir.Value {
-	zeros := func(n ir.Dim) ir.Value {
-		shape := slices.Clone(x.Shape())
-		shape[axis] = n
-		return Expand(numberLike("Im2Col", x, 0), shape...)
-	}
-	parts := []ir.Value{x}
-	if !begin.Is(0) {
-		parts = append([]ir.Value{zeros(begin)}, parts...)
-	}
-	if !end.Is(0) {
-		parts = append(parts, zeros(end))
-	}
-	if len(parts) == 1 {
-		return x
-	}
-	return Concat(axis, parts...)
 }
 
 // positions yields every index of a box of the given sizes, the last axis fastest. The slice is reused.

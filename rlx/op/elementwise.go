@@ -1,8 +1,11 @@
 package op
 
 import (
+	"errors"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
@@ -18,13 +21,7 @@ type CompareFn string
 
 // EnumValues are the names in the order of their numbers, aliases behind them.
 func (UnaryFn) EnumValues() []string {
-	names := UnaryNames()
-	for _, alias := range []string{"gelu_approx", "recip"} {
-		if _, ok := Unary(alias); ok {
-			names = append(names, alias)
-		}
-	}
-	return names
+	return append(UnaryNames(), slices.Sorted(maps.Keys(unaryAlias))...)
 }
 
 // EnumValues are the names in the order of their numbers.
@@ -67,10 +64,10 @@ type ClampAttrs struct {
 }
 
 var (
-	activationOp         = declareFn[ActivationAttrs](unaryRows, "Activation")
-	activationBackwardOp = declareFn[ActivationAttrs](unaryRows, "ActivationBackward")
-	binaryOp             = declareFn[BinaryAttrs](binaryRows, "Binary")
-	compareOp            = declareFn[CompareAttrs](compareRows, "Compare")
+	activationOp         = declareFn[ActivationAttrs](UnaryFn("").EnumValues(), "Activation")
+	activationBackwardOp = declareFn[ActivationAttrs](UnaryFn("").EnumValues(), "ActivationBackward")
+	binaryOp             = declareFn[BinaryAttrs](BinaryNames(), "Binary")
+	compareOp            = declareFn[CompareAttrs](CompareNames(), "Compare")
 	castOp               = ir.Declare[CastAttrs]("elementwise", "Cast")
 	stopGradientOp       = ir.Declare[ElementwiseAttrs]("elementwise", "StopGradient")
 	whereOp              = ir.Declare[ElementwiseAttrs]("elementwise", "Where")
@@ -79,9 +76,9 @@ var (
 	reluBackwardOp       = ir.Declare[ElementwiseAttrs]("elementwise", "ReluBackward")
 )
 
-// declareFn declares a row whose attributes name a function. The table is an argument because it must be filled first: the schema
-// reads it through an interface, which does not order the initialisation of package variables.
-func declareFn[A any](_ []*Scalar, name string) *ir.Op[A] { return ir.Declare[A]("elementwise", name) }
+// declareFn declares a row whose attributes name a function. The names are an argument because their table must be filled first: the
+// schema reads it through an interface, which does not order the initialisation of package variables.
+func declareFn[A any](_ []string, name string) *ir.Op[A] { return ir.Declare[A]("elementwise", name) }
 
 // ---- builders; one for each function stands in builders_gen.go ----
 
@@ -137,11 +134,16 @@ func CastUnsaturated(x ir.Value, dtype ir.DType) ir.Value {
 // StopGradient is y = x, through which no gradient flows. Any dtype; y as x. Source: torch.detach, lax.stop_gradient.
 func StopGradient(x ir.Value) ir.Value { return stopGradientOp.Apply1(ElementwiseAttrs{}, x) }
 
-// Where selects y = c ? a : b for each element; NaN and infinities of the other side stay out.
+// Where selects y = c ? a : b for each element; NaN and infinities of the other side stay out. a or b is a Value.
 //
 // Shapes: all three broadcast. Dtypes: c bool, a and b equal, any. Errors: C1 c is not bool, C2 dtypes differ, C3 shapes do not
 // broadcast. Source: ONNX Where 16, torch.where.
 func Where[A, B Operand](c ir.Value, a A, b B) ir.Value {
+	_, va := any(a).(ir.Value)
+	_, vb := any(b).(ir.Value)
+	if !va && !vb && !c.IsZero() {
+		return c.Graph().Fail("Where", errors.New("Where: both sides are numbers, expected a Value"))
+	}
 	x, y := pair("Where", a, b)
 	return whereOp.Apply1(ElementwiseAttrs{}, c, x, y)
 }

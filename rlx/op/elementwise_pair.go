@@ -31,12 +31,7 @@ type DoubleSingleAttrs struct {
 	KeepDims bool   `default:"false"`
 }
 
-var doubleSingleOp = declarePairs(pairFns)
-
-// declarePairs takes the table for the order of initialisation; see declareFn.
-func declarePairs(_ []string) *ir.Op[DoubleSingleAttrs] {
-	return ir.Declare[DoubleSingleAttrs]("elementwise", "DoubleSingle")
-}
+var doubleSingleOp = declareFn[DoubleSingleAttrs](pairFns, "DoubleSingle")
 
 // DoubleSingle computes fn on values hi + lo that are held as f32 pairs in a trailing axis of 2, to nearly twice the digits of f32:
 // add sub mul div maximum (broadcast over the leading axes), matmul (of the last two), sum max (over axes), sqrt exp.

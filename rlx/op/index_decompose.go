@@ -146,7 +146,7 @@ func decomposeKvAppend(n *ir.Node, a *KvAppendAttrs) []ir.Value {
 	}
 	g, p64 := cache.Graph(), Cast(p, ir.I64)
 	// One position that does not fit moves every write out of range: nothing is written and the run fails.
-	bad := Reduce(LogicalOr(Lt(p64, 0), Gt(p64, capacity-count)), "any", nil, false)
+	bad := LogicalOr(Lt(ReduceMin(p64), 0), Gt(ReduceMax(p64), capacity-count))
 	batch, each := int64(1), outer
 	if p.Rank() == 1 && !p.Dim(0).Is(1) {
 		batch, _ = p.Dim(0).Static()

@@ -31,7 +31,6 @@ func decomposeHistogram(n *ir.Node, a *HistogramAttrs) []ir.Value {
 		x = Cast(x, ir.I64)
 	}
 	edges := HistogramEdges(a.NumBins, a.Min, a.Max)
-	edges[a.NumBins] = math.Nextafter(a.Max, math.Inf(1)) // the last bin includes max, so what is beyond starts here
 	limits, err := thresholds(x.DType(), edges)
 	if err != nil {
 		return []ir.Value{g.Fail("Histogram", err)}
@@ -49,8 +48,8 @@ func decomposeHistogram(n *ir.Node, a *HistogramAttrs) []ir.Value {
 	return []ir.Value{narrow(y, a.Dtype)}
 }
 
-// thresholds is the column of the least values of dtype d that are not below the edges. Edges above all integers of d are left out:
-// nothing lies there, and ascending edges put them last.
+// thresholds is the column of the least values of dtype d that are not below the edges, for the last edge: that are above it, since
+// the last bin includes it. Edges above all integers of d are left out: nothing lies there, and ascending edges put them last.
 func thresholds(d ir.DType, edges []float64) (*ir.Tensor, error) {
 	count := len(edges)
 	least, beyond := -0x1p63, 0x1p63
@@ -67,20 +66,29 @@ func thresholds(d ir.DType, edges []float64) (*ir.Tensor, error) {
 		return nil, err
 	}
 	for i, e := range edges[:count] {
+		last := i == len(edges)-1
 		switch {
-		case d == ir.F32:
-			f := float32(e)
-			if float64(f) < e {
-				f = math.Nextafter32(f, float32(math.Inf(1)))
+		case ir.Float.Has(d):
+			if last {
+				e = math.Nextafter(e, math.Inf(1))
 			}
-			ir.PutFloat(d, t.Bytes(), i, float64(f))
-		case d == ir.F64:
+			if f := float32(e); d == ir.F32 && float64(f) < e {
+				e = float64(math.Nextafter32(f, float32(math.Inf(1))))
+			}
 			ir.PutFloat(d, t.Bytes(), i, e)
-		case d == ir.U64:
-			ir.PutInt(d, t.Bytes(), i, int64(uint64(max(least, math.Ceil(e)))))
+		case last && e >= least:
+			ir.PutInt(d, t.Bytes(), i, whole(d, math.Floor(e))+1) // in integers: above 2^53 the next float is further off
 		default:
-			ir.PutInt(d, t.Bytes(), i, int64(max(least, math.Ceil(e))))
+			ir.PutInt(d, t.Bytes(), i, whole(d, max(least, math.Ceil(e))))
 		}
 	}
 	return t, nil
+}
+
+// whole is the integer f of dtype i64 or u64, as bits.
+func whole(d ir.DType, f float64) int64 {
+	if d == ir.U64 {
+		return int64(uint64(f))
+	}
+	return int64(f)
 }

@@ -136,10 +136,11 @@ int32_t read(rlx_device *, void *host, const void *from, uint64_t bytes, rlx_err
   return RLX_OK;
 }
 
-int32_t open_weights(rlx_device *d, const rlx_constant *constants, uint32_t count, rlx_weights **out, rlx_error *error) {
+int32_t open_weights(rlx_device *d, rlx_weights *parent, const rlx_constant *constants, uint32_t count, rlx_weights **out, rlx_error *error) {
   NEED(d != nullptr && out != nullptr && (count == 0 || constants != nullptr), "weights_open");
   for (uint32_t i = 0; i < count; i++) NEED(constants[i].data != nullptr || constants[i].bytes == 0, "weights_open");
-  return weights_open(d, constants, count, out, error);
+  if (parent != nullptr && parent->device != d) return set_error(error, RLX_BAD_ARGUMENT, -1, "weights_open: the parent is of another device");
+  return weights_open(d, parent, constants, count, out, error);
 }
 
 int32_t close_weights(rlx_weights *w, rlx_error *error) {

@@ -45,7 +45,7 @@ int32_t check_weights(const rlx_program *p, const rlx_weights *w, rlx_error *err
   return RLX_OK;
 }
 
-// Picks kernels and lets them prepare; the lock of the weights is held.
+// Picks kernels and lets them prepare; the lock of the weights' root is held.
 int32_t bind(rlx_program *p, rlx_error *error) {
   Prepare prep = {nullptr, p->device->threads, isa_active(), p->device->pool, constant, constant_view, cache, p};
   int64_t scratch = 0;
@@ -56,13 +56,11 @@ int32_t bind(rlx_program *p, rlx_error *error) {
       return set_error(error, RLX_UNSUPPORTED, int32_t(i), "%s: no kernel for %s", rlx_op_names[c.op], rlx_dtype_names[dtype]);
     const Preparer preparer = registry_prepare(c.op, dtype);
     if (preparer != nullptr) {
-      Packed *first = p->weights == nullptr ? nullptr : p->weights->packed;
       prep.cmd = &c;
       const int32_t code = preparer(prep);
-      if (code != RLX_OK) {
-        if (p->weights != nullptr) weights_drop_until(p->weights, first);
+      weights_settle(p->weights, code == RLX_OK);
+      if (code != RLX_OK)
         return set_error(error, code, int32_t(i), code == RLX_NO_MEMORY ? "%s: no memory to prepare the kernel" : "%s: the kernel could not be prepared", rlx_op_names[c.op]);
-      }
     }
     if (c.scratch < 0 || c.scratch > INT64_MAX / 4) return set_error(error, RLX_NO_MEMORY, int32_t(i), "%s: scratch of %lld bytes", rlx_op_names[c.op], (long long)c.scratch);
     if (c.scratch > scratch) scratch = c.scratch;
@@ -81,9 +79,9 @@ int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, ui
   if (code == RLX_OK) code = check_weights(p, weights, error);
   if (code == RLX_OK) {
     p->device = device, p->weights = p->slots[RLX_CONST] == 0 ? nullptr : weights;
-    if (p->weights != nullptr) pthread_mutex_lock(&p->weights->lock);
+    if (p->weights != nullptr) pthread_mutex_lock(&p->weights->root->lock);
     code = bind(p, error);
-    if (p->weights != nullptr) pthread_mutex_unlock(&p->weights->lock);
+    if (p->weights != nullptr) pthread_mutex_unlock(&p->weights->root->lock);
   }
   if (code != RLX_OK) {
     memory_free(d.block);

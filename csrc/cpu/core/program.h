@@ -16,6 +16,7 @@ struct Packed {
   uint64_t layout;
   int64_t bytes;
   void *data;
+  bool fresh;  // not filled yet
 };
 
 inline int64_t align64(int64_t n) { return (n + 63) & ~int64_t(63); }
@@ -34,14 +35,16 @@ struct rlx_device {
   std::atomic<int32_t> users;  // weights and programs that are open
 };
 
+// Constants, those of the parent first.
 struct rlx_weights {
   rlx_device *device;
-  uint32_t count;
+  rlx_weights *parent, *root;
+  uint32_t first, count;       // its own constants are [first, count)
   void **data;
   uint64_t *bytes;
-  std::atomic<int32_t> users;  // programs
-  pthread_mutex_t lock;        // packed, and whoever fills an entry of it
-  rlx::Packed *packed;
+  std::atomic<int32_t> users;  // programs and children
+  pthread_mutex_t lock;        // the root's guards the packed forms of the whole tree, and whoever fills one
+  rlx::Packed *packed;         // of its own constants
 };
 
 struct rlx_program {

@@ -6,11 +6,29 @@
 namespace rlx {
 namespace {
 
+void drop(rlx_weights *w, Packed *p) {
+  w->packed = p->next;
+  memory_free(p->data);
+  memory_free(p);
+}
+
 void release(rlx_weights *w) {
-  for (uint32_t i = 0; i < w->count; i++) memory_free(w->data[i]);
+  while (w->packed != nullptr) drop(w, w->packed);
+  for (uint32_t i = w->first; i < w->count; i++) memory_free(w->data[i]);
   memory_free(w->data);
   memory_free(w->bytes);
   memory_free(w);
+}
+
+// Copies constant i of w, whose memory is at from.
+bool add(rlx_weights *w, const rlx_constant &from) {
+  const uint32_t i = w->count;
+  w->bytes[i] = from.bytes;
+  w->data[i] = memory_alloc(from.bytes);
+  if (w->data[i] == nullptr) return false;
+  w->count = i + 1;
+  if (from.bytes != 0) std::memcpy(w->data[i], from.data, from.bytes);
+  return true;
 }
 
 bool same_view(const Packed &p, const Operand &o) {
@@ -22,47 +40,48 @@ bool same_view(const Packed &p, const Operand &o) {
 
 }  // namespace
 
-int32_t weights_open(rlx_device *device, const rlx_constant *constants, uint32_t count, rlx_weights **out, rlx_error *error) {
+int32_t weights_open(rlx_device *device, rlx_weights *parent, const rlx_constant *constants, uint32_t count, rlx_weights **out, rlx_error *error) {
+  const uint64_t first = parent == nullptr ? 0 : parent->count, total = first + count;
+  if (total >= RLX_ABSENT) return set_error(error, RLX_BAD_ARGUMENT, -1, "weights_open: %llu constants", (unsigned long long)total);
   rlx_weights *w = static_cast<rlx_weights *>(memory_alloc(sizeof(rlx_weights)));
   if (w == nullptr) return set_error(error, RLX_NO_MEMORY, -1, "no memory for weights");
   std::memset(static_cast<void *>(w), 0, sizeof *w);
   w->device = device;
-  w->data = static_cast<void **>(memory_alloc(sizeof(void *) * uint64_t(count)));
-  w->bytes = static_cast<uint64_t *>(memory_alloc(sizeof(uint64_t) * uint64_t(count)));
+  w->parent = parent, w->root = parent == nullptr ? w : parent->root;
+  w->first = w->count = uint32_t(first);
+  w->data = static_cast<void **>(memory_alloc(sizeof(void *) * total));
+  w->bytes = static_cast<uint64_t *>(memory_alloc(sizeof(uint64_t) * total));
   bool ok = w->data != nullptr && w->bytes != nullptr;
-  uint64_t total = 0;
-  for (uint32_t i = 0; ok && i < count; i++) {
-    w->bytes[i] = constants[i].bytes;
-    w->data[i] = memory_alloc(constants[i].bytes);
-    if (!(ok = w->data[i] != nullptr)) break;
-    w->count = i + 1;
-    total += constants[i].bytes;
-    if (constants[i].bytes != 0) std::memcpy(w->data[i], constants[i].data, constants[i].bytes);
+  if (ok && first != 0) {
+    std::memcpy(w->data, parent->data, sizeof(void *) * first);
+    std::memcpy(w->bytes, parent->bytes, sizeof(uint64_t) * first);
   }
+  for (uint32_t i = 0; ok && i < count; i++) ok = add(w, constants[i]);
   if (!ok) {
     const uint32_t i = w->count;
-    const uint64_t bytes = i < count ? constants[i].bytes : 0;
     release(w);
-    return set_error(error, RLX_NO_MEMORY, -1, "no memory for constant %u of %llu bytes, after %llu bytes", i, (unsigned long long)bytes, (unsigned long long)total);
+    return set_error(error, RLX_NO_MEMORY, -1, "no memory for constant %u of %u", i, uint32_t(total));
   }
   pthread_mutex_init(&w->lock, nullptr);
   device->users.fetch_add(1, std::memory_order_relaxed);
+  if (parent != nullptr) parent->users.fetch_add(1, std::memory_order_relaxed);
   *out = w;
   return RLX_OK;
 }
 
 int32_t weights_close(rlx_weights *w, rlx_error *error) {
   const int32_t users = w->users.load(std::memory_order_acquire);
-  if (users != 0) return set_error(error, RLX_BAD_ARGUMENT, -1, "weights_close: %d programs still use the weights", users);
-  weights_drop_until(w, nullptr);
+  if (users != 0) return set_error(error, RLX_BAD_ARGUMENT, -1, "weights_close: %d programs or children still use the weights", users);
   pthread_mutex_destroy(&w->lock);
   w->device->users.fetch_sub(1, std::memory_order_release);
+  if (w->parent != nullptr) w->parent->users.fetch_sub(1, std::memory_order_release);
   release(w);
   return RLX_OK;
 }
 
 void *weights_packed(rlx_weights *w, const Operand &o, uint64_t layout, int64_t bytes, bool *fresh) {
   *fresh = false;
+  while (o.index < w->first) w = w->parent;  // where the constant lives
   for (Packed *p = w->packed; p != nullptr; p = p->next)
     if (p->layout == layout && p->bytes == bytes && same_view(*p, o)) return p->data;
   if (bytes < 0) return nullptr;
@@ -71,7 +90,7 @@ void *weights_packed(rlx_weights *w, const Operand &o, uint64_t layout, int64_t 
   p->index = o.index, p->dtype = o.dtype, p->rank = o.rank, p->offset = o.offset;
   std::memcpy(p->dims, o.dims, sizeof p->dims);
   std::memcpy(p->strides, o.strides, sizeof p->strides);
-  p->layout = layout, p->bytes = bytes;
+  p->layout = layout, p->bytes = bytes, p->fresh = true;
   p->data = memory_alloc(uint64_t(bytes));
   if (p->data == nullptr) {
     memory_free(p);
@@ -83,12 +102,10 @@ void *weights_packed(rlx_weights *w, const Operand &o, uint64_t layout, int64_t 
   return p->data;
 }
 
-void weights_drop_until(rlx_weights *w, Packed *first) {
-  while (w->packed != first) {
-    Packed *p = w->packed;
-    w->packed = p->next;
-    memory_free(p->data);
-    memory_free(p);
+void weights_settle(rlx_weights *w, bool ok) {
+  for (; w != nullptr; w = w->parent) {
+    while (!ok && w->packed != nullptr && w->packed->fresh) drop(w, w->packed);
+    for (Packed *p = w->packed; p != nullptr && p->fresh; p = p->next) p->fresh = false;
   }
 }
 

@@ -175,7 +175,7 @@ int32_t attributes(Decoder &d, Command *c, const rlx_op_info &info) {
         limit++, to++;
         break;
       case 'd':
-        if ((*to = u32(d)) == 0 || *to >= RLX_NUM_DTYPES) return BAD(d, "%s: dtype %lld", what, (long long)*to);
+        if ((*to = u32(d)) >= RLX_NUM_DTYPES) return BAD(d, "%s: dtype %lld", what, (long long)*to);
         to++;
         break;
       case 'o':

@@ -229,7 +229,7 @@ const opInfo = `/* What the loader checks of a command, for files that define RL
 enum { RLX_OP_LEAF = 1u };
 typedef struct rlx_op_info {
   const char *attrs;        /* the kind of each attribute, in the order of the struct and of the words:
-                               i int, f float, b bool, e enum, d dtype, o int?, n number, I integer list, F float list, s string, t tensor, g graph */
+                               i int, f float, b bool, e enum, d dtype (0: absent), o int?, n number, I integer list, F float list, s string, t tensor, g graph */
   const uint16_t *enums;    /* how many values each enum attribute has */
   const uint32_t *operands; /* legal dtypes of each declared operand; operands beyond these are like the last */
   uint32_t optional;        /* bit i: operand i may be absent */

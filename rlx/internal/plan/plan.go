@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
 	"github.com/rlx-ml/rlx-go/rlx/internal/prog"
@@ -371,6 +372,9 @@ func (p *planner) emit(s Step, out, in []*storage) {
 }
 
 func operandOf(s *storage) prog.Operand {
+	if slices.Contains(s.dims, 0) { // touches no byte, wherever a view has put it
+		return prog.Operand{DType: s.dtype, Dims: s.dims, Strides: s.strides, Slot: s.buf.slot, Index: s.buf.index}
+	}
 	return prog.Operand{DType: s.dtype, Dims: s.dims, Strides: s.strides, Slot: s.buf.slot, Index: s.buf.index, Offset: s.offset * int64(s.dtype.Size())}
 }
 

@@ -177,6 +177,9 @@ func reduceComplex(x, y tensor, fn op.ReduceFn, bases, offsets []int) {
 		}
 		if fn == "mean" {
 			s = complex(real(s)/float64(len(offsets)), imag(s)/float64(len(offsets)))
+			if len(offsets) == 0 {
+				s = complex(math.NaN(), 0) // the NaN of the empty mean is a real number
+			}
 		}
 		y.setComplex(i, s)
 	}

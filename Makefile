@@ -1,0 +1,67 @@
+# make demo    compile and run the digits classifier on every backend of this build
+# make test    everything; make check: the fast loop
+# See README.md for the build modes.
+
+GO      ?= go
+CMAKE   ?= cmake
+PREFIX  ?= /usr/local
+BUILD   := build
+TAGS    ?= rlx_static
+# Models that tests and benchmarks use; their absence is a counted skip.
+export RLX_MODELS ?= $(CURDIR)/$(BUILD)/models
+TESTREPORT := $(GO) run ./internal/tools/testreport $(if $(ALLOWED_SKIPS),-allowed $(ALLOWED_SKIPS))
+
+.PHONY: demo test check bench lib install models fmt generate native-test race nocgo consumer clean
+
+demo: lib
+	$(GO) run -tags $(TAGS) ./cmd/rlx demo
+
+# The CPU kernels as build/lib/librlx_cpu.a: what -tags rlx_static links.
+lib:
+	@$(CMAKE) -S . -B $(BUILD)/cmake -DCMAKE_BUILD_TYPE=Release > /dev/null
+	@$(CMAKE) --build $(BUILD)/cmake --parallel
+
+install: lib
+	$(CMAKE) --install $(BUILD)/cmake --prefix $(PREFIX)
+
+# The fast loop: generated files, vet, and the short tests.
+check: lib
+	$(GO) vet -tags $(TAGS) ./...
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) test -tags $(TAGS) -short -json ./... | $(TESTREPORT)
+
+test: check
+	$(GO) test -tags $(TAGS) -json ./... | $(TESTREPORT)
+	$(MAKE) nocgo race native-test consumer
+
+# Everything again without cgo: the interpreter alone.
+nocgo:
+	CGO_ENABLED=0 $(GO) test -short -json ./... | $(TESTREPORT)
+
+# Concurrency under the race detector.
+race: lib
+	$(GO) test -tags $(TAGS) -race -short -json ./rlx ./cgo/... ./rlx/internal/exec | $(TESTREPORT)
+
+# The tests of the native code that need no Go.
+native-test: lib
+	@$(CMAKE) --build $(BUILD)/cmake --target native_tests --parallel
+	cd $(BUILD)/cmake && ctest --output-on-failure
+
+# A module outside the repository, built in every mode.
+consumer: lib
+	$(GO) test -tags $(TAGS) -count=1 -json ./internal/tools/consumer | $(TESTREPORT)
+
+bench: lib
+	$(GO) run -tags $(TAGS) ./cmd/rlx bench
+
+models:
+	python3 testdata/models/fetch.py $(RLX_MODELS)
+
+generate:
+	$(GO) generate ./...
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+clean:
+	rm -rf $(BUILD)

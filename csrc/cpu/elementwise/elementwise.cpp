@@ -1,0 +1,340 @@
+// The walk over operands of any strides, and the choice of loops for the rows of kernels.h. Contract: element i of the result is the
+// function of element i of the broadcast operands, the same bits whatever the strides, the Range and the threads; the bounds are those
+// of the scalar functions (vec_math.h). An operand may be the result's own memory.
+#include "../core/rlx_begin.h"
+
+#include "elementwise.h"
+#include "convert.h"
+
+namespace rlx {
+namespace elementwise {
+namespace {
+
+#include "../core/scalar_gen.h"
+
+constexpr int64_t POLL = 1 << 16;      // elements between two looks at the stop word
+constexpr int64_t LONG_RUN = 128;      // runs of the last axis from which on they are walked one by one
+
+// How operand k lies under the result.
+enum Form { DIRECT, REPEATED, GATHERED };
+
+struct Plan {
+  int rank = 0;
+  int64_t dims[RLX_MAX_RANK] = {}, strides[MAX_IN][RLX_MAX_RANK] = {};
+  Form form[MAX_IN] = {};
+  int size[MAX_IN] = {};
+  bool direct = true;  // every operand is
+  int64_t cap = 0;     // elements that a block of every operand holds
+};
+
+Plan plan_of(const Call &c, int inputs) {
+  Plan p;
+  const Operand &out = c.out(0);
+  for (int d = 0; d < int(out.rank); d++) p.dims[d] = out.dims[d];
+  int widest = 1;
+  for (int k = 0; k < inputs; k++) {
+    broadcast_strides(c.in(k), out, p.strides[k]);
+    p.size[k] = rlx_dtype_sizes[c.in(k).dtype];
+    widest = p.size[k] > widest ? p.size[k] : widest;
+  }
+  p.rank = merge_axes(p.dims, int(out.rank), p.strides, inputs);
+  p.cap = BLOCK / widest;
+  for (int k = 0; k < inputs; k++) {
+    int64_t want = 1;
+    bool contiguous = true, repeated = true;
+    for (int d = p.rank - 1; d >= 0; d--) {
+      contiguous &= p.strides[k][d] == want;
+      repeated &= p.strides[k][d] == 0;
+      want *= p.dims[d];
+    }
+    p.form[k] = contiguous ? DIRECT : repeated ? REPEATED : GATHERED;
+    p.direct &= contiguous;
+  }
+  return p;
+}
+
+template <class T> void copy_run_of(void *to, const void *from, int64_t step, int64_t n) {
+  T *y = static_cast<T *>(to);
+  const T *x = static_cast<const T *>(from);
+  if (step == 1) {
+    std::memcpy(y, x, size_t(n) * sizeof(T));
+  } else if (step == 0) {
+    const T v = *x;
+    for (int64_t i = 0; i < n; i++) y[i] = v;
+  } else {
+    for (int64_t i = 0; i < n; i++) y[i] = x[i * step];
+  }
+}
+
+// n elements of the given size, from a place that moves by step elements.
+void copy_run(void *to, const void *from, int size, int64_t step, int64_t n) {
+  switch (size) {
+    case 1: return copy_run_of<uint8_t>(to, from, step, n);
+    case 2: return copy_run_of<uint16_t>(to, from, step, n);
+    case 4: return copy_run_of<uint32_t>(to, from, step, n);
+    default: return copy_run_of<uint64_t>(to, from, step, n);
+  }
+}
+
+struct Blocks {
+  alignas(64) char data[MAX_IN][BLOCK];
+};
+
+// Everything contiguous: the loop takes it as it lies.
+void run_direct(const Call &c, Range r, const Work &w, const Plan &p, int out_size) {
+  for (int64_t at = r.begin; at < r.end && !c.stopped(); at += POLL) {
+    const void *in[MAX_IN] = {};
+    for (int k = 0; k < w.inputs; k++) in[k] = c.in_ptr<char>(k) + at * p.size[k];
+    w.loop(w, in, c.out_ptr<char>(0) + at * out_size, r.end - at < POLL ? r.end - at : POLL);
+  }
+}
+
+// Long runs of the last axis: an operand that moves by 1 is read where it lies, one that stands still is repeated once for a run.
+void run_long(const Call &c, Range r, const Work &w, const Plan &p, int out_size) {
+  Blocks b;
+  const char *filled[MAX_IN] = {};
+  int64_t at = r.begin;
+  for (Walk<MAX_IN> walk(p.dims, p.rank, p.strides, r.begin, r.end); walk.next();) {
+    if (c.stopped()) return;
+    for (int64_t done = 0; done < walk.n;) {
+      const int64_t n = walk.n - done < p.cap ? walk.n - done : p.cap;
+      const void *in[MAX_IN] = {};
+      for (int k = 0; k < w.inputs; k++) {
+        const int64_t step = walk.step[k];
+        const char *x = c.in_ptr<char>(k) + (walk.at[k] + done * step) * p.size[k];
+        in[k] = step == 1 ? x : b.data[k];
+        if (step == 1 || (step == 0 && filled[k] == x)) continue;
+        copy_run(b.data[k], x, p.size[k], step, step == 0 ? p.cap : n);
+        filled[k] = step == 0 ? x : nullptr;
+      }
+      w.loop(w, in, c.out_ptr<char>(0) + at * out_size, n);
+      done += n;
+      at += n;
+    }
+  }
+}
+
+// Short runs: blocks that span several of them.
+void run_blocks(const Call &c, Range r, const Work &w, const Plan &p, int out_size) {
+  Blocks b;
+  for (int k = 0; k < w.inputs; k++)
+    if (p.form[k] == REPEATED) copy_run(b.data[k], c.in_data[k], p.size[k], 0, p.cap);
+  for (int64_t at = r.begin; at < r.end && !c.stopped(); at += p.cap) {
+    const int64_t n = r.end - at < p.cap ? r.end - at : p.cap;
+    const void *in[MAX_IN] = {};
+    for (int k = 0; k < w.inputs; k++) {
+      const char *x = c.in_ptr<char>(k);
+      in[k] = p.form[k] == DIRECT ? x + at * p.size[k] : b.data[k];
+      if (p.form[k] != GATHERED) continue;
+      char *to = b.data[k];
+      for (Walk<1> walk(p.dims, p.rank, &p.strides[k], at, at + n); walk.next(); to += walk.n * p.size[k])
+        copy_run(to, x + walk.at[0] * p.size[k], p.size[k], walk.step[0], walk.n);
+    }
+    w.loop(w, in, c.out_ptr<char>(0) + at * out_size, n);
+  }
+}
+
+}  // namespace
+
+void run(const Call &c, Range r, const Work &w) {
+  const Plan p = plan_of(c, w.inputs);
+  const int out_size = rlx_dtype_sizes[c.out(0).dtype];
+  if (p.direct) return run_direct(c, r, w, p, out_size);
+  if (p.dims[p.rank - 1] >= LONG_RUN) return run_long(c, r, w, p, out_size);
+  return run_blocks(c, r, w, p, out_size);
+}
+
+namespace {
+
+// Runs the loop that was found, wrapped for f16 and bf16; none is an fn that the dtype does not have.
+void run_found(const Call &c, Range r, const Lanes &l, Loop loop, Work w, bool bytes) {
+  if (loop == nullptr) return c.fail("C1", "function is not defined for dtype %s", rlx_dtype_names[c.in(0).dtype]);
+  const uint32_t d = c.in(0).dtype;
+  w.loop = loop;
+  if (d == RLX_F16 || d == RLX_BF16) {
+    w.inner = loop;
+    w.loop = (bytes ? l.half_bytes : l.half)[d == RLX_BF16][w.inputs - 1];
+  }
+  run(c, r, w);
+}
+
+// The parameters as the computation has them: rounded to f32 unless it is in f64. The threshold that operands are compared with goes
+// down, so that x <= alpha holds for the same f32 numbers x.
+Work parameters(const Call &c, int inputs) {
+  const rlx_ActivationAttrs &a = c.attrs<rlx_ActivationAttrs>();
+  Work w;
+  w.inputs = inputs;
+  w.alpha = a.alpha;
+  w.beta = a.beta;
+  if (c.in(0).dtype == RLX_F64) return w;
+  float alpha = float(a.alpha);
+  if (a.fn == UNARY_thresholded_relu && double(alpha) > a.alpha) alpha = nextafterf(alpha, -INFINITY);
+  w.alpha = double(alpha);
+  w.beta = double(float(a.beta));
+  return w;
+}
+
+void activation(const Call &c, Range r, const Lanes &l) {
+  const int fn = int(c.attrs<rlx_ActivationAttrs>().fn);
+  Work w = parameters(c, 1);
+  if (fn == UNARY_identity) {
+    w.loop = pick_copy(rlx_dtype_sizes[c.in(0).dtype]);
+    return run(c, r, w);
+  }
+  run_found(c, r, l, l.unary(fn), w, c.out(0).dtype == RLX_BOOL);
+}
+
+void activation_backward(const Call &c, Range r, const Lanes &l) {
+  run_found(c, r, l, l.backward(int(c.attrs<rlx_ActivationAttrs>().fn)), parameters(c, 2), false);
+}
+
+void relu_backward(const Call &c, Range r, const Lanes &l) {
+  Work w;
+  w.inputs = 2;
+  const uint32_t d = c.in(0).dtype;
+  w.loop = d == RLX_F32 ? l.relu_backward : d == RLX_F64 ? pick_backward_f64(UNARY_relu) : l.relu_backward_half;
+  run(c, r, w);
+}
+
+Work pair() {
+  Work w;
+  w.inputs = 2;
+  return w;
+}
+
+void binary(const Call &c, Range r, const Lanes &l) {
+  run_found(c, r, l, l.binary(int(c.attrs<rlx_BinaryAttrs>().fn)), pair(), false);
+}
+
+void compare(const Call &c, Range r, const Lanes &l) {
+  run_found(c, r, l, l.compare(int(c.attrs<rlx_CompareAttrs>().fn)), pair(), true);
+}
+
+void where(const Call &c, Range r, const Lanes &l) {
+  Work w;
+  w.inputs = 3;
+  w.loop = l.where(rlx_dtype_sizes[c.out(0).dtype]);
+  run(c, r, w);
+}
+
+void cast(const Call &c, Range r, const Lanes &l) {
+  const int from = int(c.in(0).dtype), to = int(c.out(0).dtype);
+  Work w;
+  w.saturate = c.attrs<rlx_CastAttrs>().saturate != 0;
+  w.loop = from == to ? pick_copy(rlx_dtype_sizes[from]) : l.cast(from, to);
+  if (w.loop == nullptr) w.loop = pick_cast(from, to);
+  if (w.loop == nullptr) return c.fail("C2", "%s to %s is not defined", rlx_dtype_names[from], rlx_dtype_names[to]);
+  run(c, r, w);
+}
+
+void fma_kernel(const Call &c, Range r, const Lanes &l) {
+  Work w;
+  w.inputs = 3;
+  w.loop = c.in(0).dtype == RLX_F32 ? l.fma : pick_fma(int(c.in(0).dtype));
+  run(c, r, w);
+}
+
+// A bound as f64: exact, or rounded to odd where a later rounding to fewer bits is the one that counts.
+double bound_f64(const Number &n, bool odd) {
+  int64_t i;
+  uint64_t u;
+  double f;
+  std::memcpy(&i, &n.bits, 8);
+  std::memcpy(&u, &n.bits, 8);
+  std::memcpy(&f, &n.bits, 8);
+  if (n.kind == 1) return odd ? odd_from_i64(i) : double(i);
+  if (n.kind == 2) return odd ? odd_from_u64(u) : double(u);
+  return f;
+}
+
+double round_to(double v, uint32_t dtype) {
+  switch (dtype) {
+    case RLX_F16: return f64_from_f16(f16_from_f64(v));
+    case RLX_BF16: return f64_from_bf16(bf16_from_f64(v));
+    case RLX_F32: return double(float(v));
+    default: return v;
+  }
+}
+
+// A bound as a value of the integer dtype: beyond its range it is the end of that.
+int64_t bound_int(const Number &n, uint32_t dtype) {
+  const int bits = 8 * rlx_dtype_sizes[dtype];
+  const bool is_signed = (RLX_DTYPES_signed >> dtype & 1) != 0;
+  const int64_t least = is_signed ? INT64_MIN >> (64 - bits) : 0;
+  const uint64_t most = is_signed ? uint64_t(INT64_MAX) >> (64 - bits) : UINT64_MAX >> (64 - bits);
+  int64_t i;
+  std::memcpy(&i, &n.bits, 8);
+  if (n.kind == 2) return int64_t(n.bits < most ? n.bits : most);
+  if (n.kind == 1) return i < least ? least : i > 0 && uint64_t(i) > most ? int64_t(most) : i;
+  return int_from_f64(bound_f64(n, false), bits, is_signed);
+}
+
+void clamp(const Call &c, Range r, const Lanes &l) {
+  const rlx_ClampAttrs &a = c.attrs<rlx_ClampAttrs>();
+  const uint32_t d = c.in(0).dtype;
+  Work w;
+  if ((RLX_DTYPES_int >> d & 1) != 0) {
+    w.lo = a.min.kind == 0 ? bound_int({3, 0xfff0000000000000u}, d) : bound_int(a.min, d);
+    w.hi = a.max.kind == 0 ? bound_int({3, 0x7ff0000000000000u}, d) : bound_int(a.max, d);
+    w.loop = pick_clamp(int(d));
+    return run(c, r, w);
+  }
+  w.alpha = a.min.kind == 0 ? -INFINITY : round_to(bound_f64(a.min, d != RLX_F64), d);
+  w.beta = a.max.kind == 0 ? INFINITY : round_to(bound_f64(a.max, d != RLX_F64), d);
+  if (d == RLX_F64) {
+    w.loop = pick_clamp(int(d));
+    return run(c, r, w);
+  }
+  run_found(c, r, l, l.clamp, w, false);
+}
+
+void run_plain(const Call &c, Range r, Loop loop, Work w) {
+  w.loop = loop;
+  if (loop == nullptr) return c.fail("C1", "function is not defined for dtype %s", rlx_dtype_names[c.in(0).dtype]);
+  run(c, r, w);
+}
+
+}  // namespace
+
+// One entry for each row and instruction set.
+#define RLX_ENTRIES(isa)                                                                                 \
+  void activation_f32_##isa(const Call &c, Range r) { activation(c, r, lanes_##isa); }                   \
+  void activation_backward_f32_##isa(const Call &c, Range r) { activation_backward(c, r, lanes_##isa); } \
+  void relu_backward_f32_##isa(const Call &c, Range r) { relu_backward(c, r, lanes_##isa); }             \
+  void binary_f32_##isa(const Call &c, Range r) { binary(c, r, lanes_##isa); }                           \
+  void compare_f32_##isa(const Call &c, Range r) { compare(c, r, lanes_##isa); }                         \
+  void where_any_##isa(const Call &c, Range r) { where(c, r, lanes_##isa); }                             \
+  void cast_any_##isa(const Call &c, Range r) { cast(c, r, lanes_##isa); }                               \
+  void fma_real_##isa(const Call &c, Range r) { fma_kernel(c, r, lanes_##isa); }                         \
+  void clamp_real_##isa(const Call &c, Range r) { clamp(c, r, lanes_##isa); }
+RLX_ENTRIES(generic)
+#if defined(RLX_X86)
+RLX_ENTRIES(avx2)
+RLX_ENTRIES(avx512)
+#endif
+
+void activation_f64(const Call &c, Range r) { run_plain(c, r, pick_unary_f64(int(c.attrs<rlx_ActivationAttrs>().fn)), parameters(c, 1)); }
+void activation_backward_f64(const Call &c, Range r) {
+  run_plain(c, r, pick_backward_f64(int(c.attrs<rlx_ActivationAttrs>().fn)), parameters(c, 2));
+}
+void binary_f64(const Call &c, Range r) { run_plain(c, r, pick_binary_f64(int(c.attrs<rlx_BinaryAttrs>().fn)), pair()); }
+void compare_f64(const Call &c, Range r) { run_plain(c, r, pick_compare_f64(int(c.attrs<rlx_CompareAttrs>().fn)), pair()); }
+
+void activation_int(const Call &c, Range r) {
+  run_plain(c, r, pick_unary_int(int(c.attrs<rlx_ActivationAttrs>().fn), int(c.in(0).dtype)), Work());
+}
+void binary_int(const Call &c, Range r) { run_plain(c, r, pick_binary_int(int(c.attrs<rlx_BinaryAttrs>().fn), int(c.in(0).dtype)), pair()); }
+void compare_int(const Call &c, Range r) { run_plain(c, r, pick_compare_int(int(c.attrs<rlx_CompareAttrs>().fn), int(c.in(0).dtype)), pair()); }
+
+void activation_other(const Call &c, Range r) {
+  run_plain(c, r, pick_unary_other(int(c.attrs<rlx_ActivationAttrs>().fn), int(c.in(0).dtype)), Work());
+}
+void binary_other(const Call &c, Range r) {
+  run_plain(c, r, pick_binary_other(int(c.attrs<rlx_BinaryAttrs>().fn), int(c.in(0).dtype)), pair());
+}
+void compare_other(const Call &c, Range r) {
+  run_plain(c, r, pick_compare_other(int(c.attrs<rlx_CompareAttrs>().fn), int(c.in(0).dtype)), pair());
+}
+
+}  // namespace elementwise
+}  // namespace rlx

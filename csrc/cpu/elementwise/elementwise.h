@@ -1,0 +1,70 @@
+// elementwise.h: what the files of this family share. A kernel chooses a Loop, which sees contiguous arrays only, and run() walks the
+// operands: it hands contiguous ones through and gathers or repeats the others into blocks on the stack. So every function has one
+// inner loop, whatever the strides, and equal operands give equal bits.
+#pragma once
+#include "../core/rlx_begin.h"
+#include "../core/kernel.h"
+
+namespace rlx {
+namespace elementwise {
+
+constexpr int MAX_IN = 3;
+constexpr int BLOCK = 4096;       // bytes of one operand's block
+constexpr int HALF_BLOCK = 256;   // elements that the f16 and bf16 loops widen at a time
+
+struct Work;
+
+// Computes n elements of the result from n elements of each operand. out may be one of the operands.
+typedef void (*Loop)(const Work &w, const void *const *in, void *out, int64_t n);
+
+struct Work {
+  Loop loop = nullptr;
+  int inputs = 1;
+  Loop inner = nullptr;         // of loops that wrap another one
+  double alpha = 0, beta = 0;   // parameters of the function, or the bounds of Clamp
+  int64_t lo = 0, hi = 0;       // bounds of an integer Clamp
+  bool saturate = true;         // of Cast
+};
+
+// Runs w over the elements of Range.
+void run(const Call &c, Range r, const Work &w);
+
+// The loops of one instruction set. A function gives null where the table has no such function of floats.
+struct Lanes {
+  Loop (*unary)(int fn);      // f32; bytes for predicates
+  Loop (*backward)(int fn);   // x, dy: f32
+  Loop (*binary)(int fn);     // f32
+  Loop (*compare)(int fn);    // f32 to bytes
+  Loop (*where)(int size);    // condition bytes, then elements of size 1, 2, 4, 8
+  Loop (*cast)(int from, int to);  // the fast pairs; null for others
+  // Widen f16 or bf16, run Work::inner in f32 and round once: [bf16][operands - 1]; the last two give bytes.
+  Loop half[2][2];
+  Loop half_bytes[2][2];
+  Loop fma, clamp, relu_backward, relu_backward_half;
+};
+extern const Lanes lanes_generic;
+#if defined(RLX_X86)
+extern const Lanes lanes_avx2, lanes_avx512;
+#endif
+
+Loop pick_unary_f64(int fn);
+Loop pick_backward_f64(int fn);
+Loop pick_binary_f64(int fn);
+Loop pick_compare_f64(int fn);
+
+// Integers of any dtype, bool and c64; null where the table does not allow fn for the dtype.
+Loop pick_unary_int(int fn, int dtype);
+Loop pick_binary_int(int fn, int dtype);
+Loop pick_compare_int(int fn, int dtype);
+Loop pick_unary_other(int fn, int dtype);
+Loop pick_binary_other(int fn, int dtype);
+Loop pick_compare_other(int fn, int dtype);
+Loop pick_fma(int dtype);    // f16, bf16, f64 and integers
+Loop pick_clamp(int dtype);  // f64 and integers
+Loop pick_copy(int size);
+
+// Every pair of dtypes that Cast allows, by way of f64 or i64.
+Loop pick_cast(int from, int to);
+
+}  // namespace elementwise
+}  // namespace rlx

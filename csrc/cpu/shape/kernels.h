@@ -1,0 +1,1 @@
+KERNEL(Copy, any, generic, strided, elements, copy)
