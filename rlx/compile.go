@@ -314,3 +314,22 @@ func Backends() []BackendInfo {
 func (p *Program) String() string {
 	return fmt.Sprintf("%s on %s (%s)", p.name, p.Backend(), strings.TrimSpace(p.Device().ISA))
 }
+
+// Limits are what the machine can do at most, probed when asked.
+type Limits struct {
+	GFLOPS float64 // f32 multiply-adds, 2 flop each, 1e9 per second
+	GBps   float64 // read bandwidth of a buffer of the asked size per thread
+}
+
+// Probe measures the limits of the program's device for about the given number of seconds, with a buffer of bytes per thread. ok is
+// false where the backend cannot tell.
+func (p *Program) Probe(threads int, bytes uint64, seconds float64) (l Limits, ok bool, err error) {
+	d, ok := p.target.Device.(interface {
+		Probe(threads int, bytes uint64, seconds float64) (gflops, gbps float64, err error)
+	})
+	if !ok {
+		return Limits{}, false, nil
+	}
+	l.GFLOPS, l.GBps, err = d.Probe(threads, bytes, seconds)
+	return l, true, err
+}

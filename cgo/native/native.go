@@ -27,16 +27,16 @@ static rlx_frame *rlx_frame_new(uint32_t inputs, uint32_t outputs, uint32_t stat
   f->args.states = f->slots + inputs + outputs;
   f->args.arena = arena;
   f->args.error = &f->error;
+  f->args.cancel = &f->cancel;
   return f;
 }
 
 // Up to eight bindings come as arguments, because cgo pins these itself; with more, n is 0 and Go has pinned and stored them.
-static int32_t rlx_shim_run(uintptr_t backend, uintptr_t program, uintptr_t frame, const uint32_t *cancel, uint64_t *profile, uint32_t *counters,
+static int32_t rlx_shim_run(uintptr_t backend, uintptr_t program, uintptr_t frame, uint64_t *profile, uint32_t *counters,
                             int32_t threads, uint64_t seed, int32_t n, char *b0, char *b1, char *b2, char *b3, char *b4, char *b5, char *b6, char *b7) {
   rlx_frame *f = (rlx_frame *)frame;
   char *const b[8] = {b0, b1, b2, b3, b4, b5, b6, b7};
   for (int32_t i = 0; i < n; i++) f->slots[i] = b[i];
-  f->args.cancel = cancel;
   f->args.profile = profile;
   f->args.counters = counters;
   f->args.max_threads = threads;
@@ -345,7 +345,7 @@ func (p *program) Close() error {
 	return nil
 }
 
-// arena is the memory of one run at a time. It is a backend.Cancel too, whose word lies in C memory: the cheapest for RunArgs.Cancel.
+// arena is the memory of one run at a time, and its own Cancel, whose word lies in C memory.
 type arena struct {
 	p     *program
 	mem   unsafe.Pointer
@@ -388,14 +388,13 @@ func (a *arena) Close() error {
 	return nil
 }
 
+// Cancel, Set, Reset and IsSet are used while the arena is open.
+func (a *arena) Cancel() backend.Cancel { return a }
+
 func (a *arena) word() *uint32 { return (*uint32)(unsafe.Pointer(&a.frame.cancel)) }
 func (a *arena) Set()          { atomic.StoreUint32(a.word(), 1) }
 func (a *arena) Reset()        { atomic.StoreUint32(a.word(), 0) }
 func (a *arena) IsSet() bool   { return atomic.LoadUint32(a.word()) != 0 }
-
-// worder is a Cancel that shows its word; it may lie in Go memory, which is pinned while a run reads it. A Cancel that is neither this nor
-// an arena of this package is read once, before the run.
-type worder interface{ Word() *uint32 }
 
 // direct is how many bindings go to C as arguments.
 const direct = 8
@@ -408,18 +407,6 @@ func (p *program) Run(a *backend.RunArgs) error {
 	if err := p.fits(a); err != nil {
 		return err
 	}
-	var cancel *uint32
-	switch c := a.Cancel.(type) {
-	case nil:
-	case *arena:
-		cancel = c.word()
-	case worder:
-		cancel = c.Word()
-	default:
-		if c.IsSet() {
-			return &backend.Error{Backend: p.d.b.Name(), Code: backend.Cancelled, Command: -1, Text: "cancelled"}
-		}
-	}
 	var b [direct]*C.char
 	n := 0
 	if len(a.Inputs)+len(a.Outputs)+len(a.States) <= direct {
@@ -431,11 +418,13 @@ func (p *program) Run(a *backend.RunArgs) error {
 		}
 	} else {
 		mem.store(a)
-		defer mem.pin.Unpin()
 	}
 	code := C.rlx_shim_run(C.uintptr_t(uintptr(unsafe.Pointer(p.d.b.t))), C.uintptr_t(uintptr(unsafe.Pointer(p.p))), C.uintptr_t(uintptr(unsafe.Pointer(mem.frame))),
-		(*C.uint32_t)(unsafe.Pointer(cancel)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(a.Profile))), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(a.Counters))),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(a.Profile))), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(a.Counters))),
 		C.int32_t(min(a.Threads, 1<<20)), C.uint64_t(a.Seed), C.int32_t(n), b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7])
+	if n == 0 {
+		mem.pin.Unpin()
+	}
 	if code != C.RLX_OK {
 		return p.d.b.failure(code, &mem.frame.error)
 	}

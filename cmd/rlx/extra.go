@@ -2,4 +2,4 @@ package main
 
 import "github.com/spf13/cobra"
 
-func extraCommands() []*cobra.Command { return nil }
+func extraCommands() []*cobra.Command { return []*cobra.Command{demoCommand()} }

@@ -57,7 +57,7 @@ func (a Attr) format(f reflect.Value) string {
 
 // parse sets f from its text form.
 func (a Attr) parse(f reflect.Value, s string) error {
-	if s == "nil" && !a.Required {
+	if !a.Required && (s == "nil" || s == "" && a.Kind == AttrDType) {
 		f.SetZero()
 		return nil
 	}

@@ -212,10 +212,29 @@ func (d Dim) extreme(op string, o Dim) Dim {
 		}
 		return o
 	}
+	other := map[string]string{"min": "max", "max": "min"}[op]
+	for range 2 {
+		switch {
+		case d.holds(op, o): // max(max(a, b), b) is max(a, b)
+			return d
+		case d.holds(other, o): // max(min(a, b), b) is b
+			return o
+		}
+		d, o = o, d
+	}
 	if strings.Compare(d.String(), o.String()) > 0 {
 		d, o = o, d
 	}
 	return dimOf(op, "", d, o)
+}
+
+// holds says whether d is a chain of op with o among its operands.
+func (d Dim) holds(op string, o Dim) bool {
+	if d.e == staticDim {
+		return false
+	}
+	x := d.e.Value()
+	return x.op == op && (x.a == o || x.b == o || x.a.holds(op, o) || x.b.holds(op, o))
 }
 
 // Differs says that d and o are different lengths whatever the symbols stand for. Two symbols may turn out equal, so the

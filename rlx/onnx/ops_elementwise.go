@@ -11,10 +11,10 @@ import (
 type iv = ir.Value
 
 var arithmeticRows = []row{
-	binary("Add", 7, op.Add[iv, iv], eachDim(addDims)),
-	binary("Sub", 7, op.Sub[iv, iv], eachDim(subDims)),
-	binary("Mul", 7, op.Mul[iv, iv], eachDim(mulDims)),
-	binary("Div", 7, op.Div[iv, iv], trackDiv),
+	binaryOp("Add", 7, op.Add[iv, iv], eachDim(addDims)),
+	binaryOp("Sub", 7, op.Sub[iv, iv], eachDim(subDims)),
+	binaryOp("Mul", 7, op.Mul[iv, iv], eachDim(mulDims)),
+	binaryOp("Div", 7, op.Div[iv, iv], trackDiv),
 	{op: "Mod", since: 10, in: arity{2, 2}, attrs: []attrDecl{integer("fmod", 0, 0, 1)}, build: buildMod, track: eachDim(modDims)},
 	{op: "Pow", since: 7, in: arity{2, 2}, build: buildPow},
 	fold("Max", 8, op.Max[iv, iv], foldDims(maxDims)),
@@ -48,15 +48,15 @@ var arithmeticRows = []row{
 }
 
 var logicRows = []row{
-	binary("And", 7, op.LogicalAnd[iv, iv], eachBool(andDims)),
-	binary("Or", 7, op.LogicalOr[iv, iv], eachBool(orDims)),
-	binary("Xor", 7, op.LogicalXor[iv, iv], nil),
+	binaryOp("And", 7, op.LogicalAnd[iv, iv], eachBool(andDims)),
+	binaryOp("Or", 7, op.LogicalOr[iv, iv], eachBool(orDims)),
+	binaryOp("Xor", 7, op.LogicalXor[iv, iv], nil),
 	tracked(unary("Not", 1, op.LogicalNot), eachBool(notDims)),
-	binary("Equal", 7, op.Eq[iv, iv], eachBool(equalDims)),
-	binary("Less", 7, op.Lt[iv, iv], eachBool(lessDims)),
-	binary("Greater", 7, op.Gt[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return lessDims([]ir.Dim{e[1], e[0]}) })),
-	binary("GreaterOrEqual", 12, op.Ge[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims(e)) })),
-	binary("LessOrEqual", 12, op.Le[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims([]ir.Dim{e[1], e[0]})) })),
+	binaryOp("Equal", 7, op.Eq[iv, iv], eachBool(equalDims)),
+	binaryOp("Less", 7, op.Lt[iv, iv], eachBool(lessDims)),
+	binaryOp("Greater", 7, op.Gt[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return lessDims([]ir.Dim{e[1], e[0]}) })),
+	binaryOp("GreaterOrEqual", 12, op.Ge[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims(e)) })),
+	binaryOp("LessOrEqual", 12, op.Le[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims([]ir.Dim{e[1], e[0]})) })),
 	{op: "Where", since: 9, in: arity{3, 3}, track: trackWhere, build: func(n *node) {
 		if c, a, b := n.val(0), n.val(1), n.val(2); n.ok() {
 			n.ret(op.Where(c, a, b))
@@ -64,9 +64,9 @@ var logicRows = []row{
 	}},
 	unary("IsNaN", 9, op.IsNaN),
 	{op: "IsInf", since: 10, in: arity{1, 1}, attrs: []attrDecl{integer("detect_negative", 1), integer("detect_positive", 1)}, build: buildIsInf},
-	binary("BitwiseAnd", 18, op.BitAnd[iv, iv], nil),
-	binary("BitwiseOr", 18, op.BitOr[iv, iv], nil),
-	binary("BitwiseXor", 18, op.BitXor[iv, iv], nil),
+	binaryOp("BitwiseAnd", 18, op.BitAnd[iv, iv], nil),
+	binaryOp("BitwiseOr", 18, op.BitOr[iv, iv], nil),
+	binaryOp("BitwiseXor", 18, op.BitXor[iv, iv], nil),
 	unary("BitwiseNot", 18, op.BitNot),
 	{op: "BitShift", since: 11, in: arity{2, 2}, attrs: []attrDecl{required(str("direction", "LEFT", "RIGHT"))}, build: buildBitShift},
 }
@@ -94,7 +94,7 @@ var activationRows = []row{
 			n.ret(op.Gelu(x))
 		}
 	}},
-	binary("PRelu", 7, func(x, slope iv) iv { return op.Where(op.Lt(x, 0), op.Mul(x, slope), x) }, nil),
+	binaryOp("PRelu", 7, func(x, slope iv) iv { return op.Where(op.Lt(x, 0), op.Mul(x, slope), x) }, nil),
 	{op: "Clip", since: 6, in: arity{1, 1}, build: buildClip6,
 		attrs: []attrDecl{float("min", -math.MaxFloat32), float("max", math.MaxFloat32)}},
 	{op: "Clip", since: 11, in: arity{1, 3}, build: buildClip11},

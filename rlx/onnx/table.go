@@ -109,7 +109,7 @@ func unary(op string, since int64, build func(x ir.Value) ir.Value, attrs ...att
 	}}
 }
 
-// alpha declares an activation whose parameters are float attributes, passed to build in order.
+// activation declares a function whose parameters are float attributes, passed to build in order.
 func activation(op string, since int64, build func(x ir.Value, p []float64) ir.Value, params ...attrDecl) row {
 	return row{op: op, since: since, attrs: params, in: arity{1, 1}, build: func(n *node) {
 		p := make([]float64, len(params))
@@ -122,8 +122,8 @@ func activation(op string, since int64, build func(x ir.Value, p []float64) ir.V
 	}}
 }
 
-// binary declares an operator of two operands that is one builder call.
-func binary(op string, since int64, build func(a, b ir.Value) ir.Value, track func(*node) []*dimTensor, attrs ...attrDecl) row {
+// binaryOp declares an operator of two operands that is one builder call.
+func binaryOp(op string, since int64, build func(a, b ir.Value) ir.Value, track func(*node) []*dimTensor, attrs ...attrDecl) row {
 	return row{op: op, since: since, attrs: attrs, in: arity{2, 2}, track: track, build: func(n *node) {
 		if a, b := n.val(0), n.val(1); n.ok() {
 			n.ret(build(a, b))

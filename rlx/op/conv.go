@@ -35,6 +35,7 @@ type Im2ColAttrs struct {
 
 var (
 	conv   = ir.Declare[ConvAttrs]("conv", "Conv")
+	conv3d = ir.Declare[ConvAttrs]("conv", "Conv3d")
 	im2col = ir.Declare[Im2ColAttrs]("conv", "Im2Col")
 )
 
@@ -44,14 +45,16 @@ var (
 // out = floor((S + begin + end - dilation*(k-1) - 1) / stride) + 1. Dtypes: floats, the same for all; sums in f32 (f64 for f64) and
 // rounds once. In a, a Groups of 0 means 1 and an empty AutoPad "none". Errors: C1 ranks, C2 groups, C3 channels, C4 lists,
 // C5 auto_pad, C6 the kernel does not fit, C7 dtypes. Source: ONNX Conv 22.
-func Conv(x, w ir.Value, a ConvAttrs) ir.Value {
+func Conv(x, w ir.Value, a ConvAttrs) ir.Value { return conv.Apply1(a.filled(), x, w) }
+
+func (a ConvAttrs) filled() ConvAttrs {
 	if a.Groups == 0 {
 		a.Groups = 1
 	}
 	if a.AutoPad == "" {
 		a.AutoPad = "none"
 	}
-	return conv.Apply1(a, x, w)
+	return a
 }
 
 // Conv1d is Conv of x [N, C, L] with w [O, C/groups, k], plus bias [O] where it is not the zero Value. Source: torch conv1d.
@@ -60,11 +63,20 @@ func Conv1d(x, w, bias ir.Value, a ConvAttrs) ir.Value { return convOfRank(3, x,
 // Conv2d is Conv of x [N, C, H, W] with w [O, C/groups, kH, kW], plus bias [O] where it is not the zero Value. Source: torch conv2d.
 func Conv2d(x, w, bias ir.Value, a ConvAttrs) ir.Value { return convOfRank(4, x, w, bias, a) }
 
+// Conv3d is the convolution of x [N, C, D, H, W] with w [O, C/groups, kD, kH, kW], plus bias [O] where it is not the zero Value. See
+// Conv for the formula, dtypes and errors. Source: torch conv3d.
+func Conv3d(x, w, bias ir.Value, a ConvAttrs) ir.Value {
+	return withBias(conv3d.Apply1(a.filled(), x, w), bias, 5)
+}
+
 func convOfRank(rank int, x, w, bias ir.Value, a ConvAttrs) ir.Value {
 	if !x.IsZero() && !x.Poisoned() && x.Rank() != rank {
 		return x.Graph().Fail("Conv", fmt.Errorf("Conv: C1: x has rank %d, expected %d", x.Rank(), rank))
 	}
-	y := Conv(x, w, a)
+	return withBias(Conv(x, w, a), bias, rank)
+}
+
+func withBias(y, bias ir.Value, rank int) ir.Value {
 	if bias.IsZero() || y.Poisoned() || bias.Poisoned() {
 		return y
 	}
@@ -93,15 +105,24 @@ func Im2Col(x ir.Value, a Im2ColAttrs) ir.Value {
 }
 
 func init() {
-	conv.Define(ir.Def[ConvAttrs]{
-		Doc:       "1-D or 2-D convolution (cross-correlation), groups",
-		In:        []ir.Operand{ir.In("x", ir.Float), ir.In("w", ir.Float)},
-		DTypeC:    "C7",
-		SameC:     "C7",
-		Infer:     func(t *ir.Infer, a *ConvAttrs) { inferConv(t, a, 3, 4) },
-		Decompose: decomposeConv,
-		Tol:       ir.Tolerance{Ulp: 32, Abs: 1e-6},
-	})
+	for _, r := range []struct {
+		op          *ir.Op[ConvAttrs]
+		doc         string
+		least, most int
+	}{
+		{conv, "1-D or 2-D convolution (cross-correlation), groups", 3, 4},
+		{conv3d, "3-D convolution (cross-correlation), groups", 5, 5},
+	} {
+		r.op.Define(ir.Def[ConvAttrs]{
+			Doc:       r.doc,
+			In:        []ir.Operand{ir.In("x", ir.Float), ir.In("w", ir.Float)},
+			DTypeC:    "C7",
+			SameC:     "C7",
+			Infer:     func(t *ir.Infer, a *ConvAttrs) { inferConv(t, a, r.least, r.most) },
+			Decompose: decomposeConv,
+			Tol:       ir.Tolerance{Ulp: 32, Abs: 1e-6},
+		})
+	}
 	im2col.Define(ir.Def[Im2ColAttrs]{
 		Doc:       "windows as matrix rows",
 		In:        []ir.Operand{ir.In("x", ir.Float)},

@@ -53,22 +53,26 @@ func atLeast0(d ir.Dim) ir.Dim {
 func inferReshape(t *ir.Infer, a *ReshapeAttrs) {
 	x := t.Type(0)
 	out := append([]ir.Dim{}, a.Shape...)
-	known, free := ir.D(1), -1
+	free := -1
 	for i, d := range a.Shape {
 		n, static := d.Static()
 		t.Need(!static || n >= -1, "C1", "shape %v has an entry below -1", a.Shape)
-		switch {
-		case static && n == -1:
+		if d.Is(-1) {
 			t.Need(free < 0, "C2", "shape %v has more than one -1", a.Shape)
 			free = i
-			continue
-		case static && n == 0 && !a.AllowZero:
+		}
+	}
+	known := ir.D(1)
+	for i, d := range a.Shape {
+		if d.Is(0) && !a.AllowZero {
 			if !t.Need(i < len(x.Shape), "C5", "shape %v copies dim %d of x, which has shape %v", a.Shape, i, x.Shape) {
 				return
 			}
 			out[i] = x.Shape[i]
 		}
-		known = known.Mul(out[i])
+		if i != free {
+			known = known.Mul(out[i])
+		}
 	}
 	count := ir.Count(x.Shape)
 	if free >= 0 {
@@ -222,10 +226,10 @@ func sliceLength(d, start, end ir.Dim, step int64) ir.Dim {
 		// The lower clamp of end and the upper one of start are idle: they only decide among empty results.
 		if n, ok := end.Static(); !d.IsStatic() && ok && n >= wholeAxis {
 			e = d
-		} else if e != d {
-			e = atMost(e, d)
+		} else if !e.Is(0) {
+			e = e.Min(d)
 		}
-		return atLeast0(e.Sub(atLeast0(s)).CeilDiv(ir.D(step)))
+		return atLeast0(e.Sub(atLeast0(s))).CeilDiv(ir.D(step))
 	}
 	last := d.Sub(ir.D(1))
 	if n, ok := start.Static(); !d.IsStatic() && ok && n >= wholeAxis {
@@ -238,15 +242,7 @@ func sliceLength(d, start, end ir.Dim, step int64) ir.Dim {
 	} else if !nonNegative(e) {
 		e = e.Max(ir.D(-1))
 	}
-	return atLeast0(s.Sub(e).CeilDiv(ir.D(0).Sub(ir.D(step))))
-}
-
-// atMost is min(e, d) of a bound and a length, simplified for bounds d - k.
-func atMost(e, d ir.Dim) ir.Dim {
-	if e.Is(0) {
-		return e
-	}
-	return e.Min(d)
+	return atLeast0(s.Sub(e)).CeilDiv(ir.D(0).Sub(ir.D(step)))
 }
 
 // fromEnd adds d to a negative bound. Where the sign depends on symbols, min(1, max(0, -b)) is 1 for a negative bound and else 0.

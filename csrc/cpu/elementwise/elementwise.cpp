@@ -10,8 +10,6 @@ namespace rlx {
 namespace elementwise {
 namespace {
 
-#include "../core/scalar_gen.h"
-
 constexpr int64_t POLL = 1 << 16;      // elements between two looks at the stop word
 constexpr int64_t LONG_RUN = 128;      // runs of the last axis from which on they are walked one by one
 
@@ -168,7 +166,7 @@ Work parameters(const Call &c, int inputs) {
   w.beta = a.beta;
   if (c.in(0).dtype == RLX_F64) return w;
   float alpha = float(a.alpha);
-  if (a.fn == UNARY_thresholded_relu && double(alpha) > a.alpha) alpha = nextafterf(alpha, -INFINITY);
+  if (a.fn == rlx_UnaryFn_thresholded_relu && double(alpha) > a.alpha) alpha = nextafterf(alpha, -INFINITY);
   w.alpha = double(alpha);
   w.beta = double(float(a.beta));
   return w;
@@ -177,7 +175,7 @@ Work parameters(const Call &c, int inputs) {
 void activation(const Call &c, Range r, const Lanes &l) {
   const int fn = int(c.attrs<rlx_ActivationAttrs>().fn);
   Work w = parameters(c, 1);
-  if (fn == UNARY_identity) {
+  if (fn == rlx_UnaryFn_identity) {
     w.loop = pick_copy(rlx_dtype_sizes[c.in(0).dtype]);
     return run(c, r, w);
   }
@@ -192,7 +190,8 @@ void relu_backward(const Call &c, Range r, const Lanes &l) {
   Work w;
   w.inputs = 2;
   const uint32_t d = c.in(0).dtype;
-  w.loop = d == RLX_F32 ? l.relu_backward : d == RLX_F64 ? pick_backward_f64(UNARY_relu) : l.relu_backward_half;
+  w.alpha = d == RLX_BF16 ? 1 : 0;  // tells the loop of halves which of them they are
+  w.loop = d == RLX_F32 ? l.relu_backward : d == RLX_F64 ? pick_backward_f64(rlx_UnaryFn_relu) : l.relu_backward_half;
   run(c, r, w);
 }
 

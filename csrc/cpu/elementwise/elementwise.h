@@ -59,6 +59,8 @@ Loop pick_compare_int(int fn, int dtype);
 Loop pick_unary_other(int fn, int dtype);
 Loop pick_binary_other(int fn, int dtype);
 Loop pick_compare_other(int fn, int dtype);
+Loop pick_fma_int(int dtype);
+Loop pick_clamp_int(int dtype);
 Loop pick_fma(int dtype);    // f16, bf16, f64 and integers
 Loop pick_clamp(int dtype);  // f64 and integers
 Loop pick_copy(int size);

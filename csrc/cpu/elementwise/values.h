@@ -50,3 +50,4 @@ void fma_loop(const Work &, const void *const *in, void *out, int64_t n) {
            store_part(y + i, fma_exact(load_part(a + i, left), load_part(b + i, left), load_part(c + i, left)), left))
 }
 struct clamp_to { static RLX_FN vf of(vf x, vf lo, vf hi) { return min(max(x, lo), hi); } };
+struct relu_gradient_of { static RLX_FN vf of(vf x, vf dy, vf alpha, vf beta) { return bw_relu(x, dy, alpha, beta); } };

@@ -7,6 +7,7 @@ import (
 
 func init() {
 	on("Conv", conv)
+	on("Conv3d", conv)
 	on("Im2Col", im2col)
 }
 
@@ -59,7 +60,7 @@ func (w *convWindow) each(t int, f func(p, at int)) {
 
 func volume(v [3]int) int { return v[0] * v[1] * v[2] }
 
-// conv: see op.Conv. What padding would add is left out, so no 0 * inf arises there.
+// conv is op.Conv and op.Conv3d. What padding would add is left out, so no 0 * inf arises there.
 func conv(c *call) error {
 	a, x, w := attrs[op.ConvAttrs](c), c.in[0], c.in[1]
 	return convolve(c, windowOf(a.Stride, a.Dilation, a.Padding, a.AutoPad, x.dims[2:], w.dims[2:]), int(a.Groups))

@@ -6,7 +6,29 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
-func init() { on("TopK", topK) }
+func init() {
+	on("TopK", topK)
+	on("Sort", func(c *call) error { return sortLines(c, &c.out[0], &c.out[1]) })
+	on("ArgSort", func(c *call) error { return sortLines(c, nil, &c.out[0]) })
+}
+
+// sortLines is op.Sort, and op.ArgSort where values is nil.
+func sortLines(c *call, values, index *tensor) error {
+	a, x := attrs[op.SortAttrs](c), c.in[0]
+	outer, n, inner := around(x.dims, wrap(a.Axis, x.rank()))
+	for o := range outer {
+		for i := range inner {
+			place := func(j int) int { return (o*n+j)*inner + i }
+			for r, from := range sorted(x, n, place, a.Descending) {
+				if values != nil {
+					copy(values.elem(place(r)), x.elem(place(from)))
+				}
+				index.setInt(place(r), int64(from))
+			}
+		}
+	}
+	return nil
+}
 
 // topK: see op.TopK.
 func topK(c *call) error {

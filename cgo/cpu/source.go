@@ -1,0 +1,19 @@
+//go:build cgo && !windows && !rlx_static
+
+package cpu
+
+// #cgo LDFLAGS: -lm -lpthread
+import "C"
+
+// The kernels, compiled by cgo: one package per folder.
+import (
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/conv"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/core"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/elementwise"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/index"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/matmul"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/norm"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/reduce"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/shape"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/sort"
+)

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rlx-ml/rlx-go/rlx"
+)
+
+//go:embed demo/digits.onnx demo/digits_test.bin
+var demoFiles embed.FS
+
+func demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "Compile a digits classifier and run it over held-out digits on every CPU backend of this build",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return demo(c.Context(), c.OutOrStdout()) },
+	}
+}
+
+// digits is the held-out part of the UCI digits: 8x8 pixels of 0 to 16, and labels.
+type digits struct {
+	pixels []float32 // scaled to [0, 1]
+	labels []byte
+}
+
+const digitSize = 64
+
+func loadDigits() (*digits, error) {
+	b, err := demoFiles.ReadFile("demo/digits_test.bin")
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < 12 || string(b[:4]) != "RLXD" {
+		return nil, errors.New("demo data: bad magic")
+	}
+	n := int(binary.LittleEndian.Uint32(b[4:]))
+	if size := binary.LittleEndian.Uint32(b[8:]); size != digitSize || len(b) != 12+n*(digitSize+1) {
+		return nil, fmt.Errorf("demo data: %d digits of %d pixels in %d bytes", n, size, len(b))
+	}
+	d := &digits{labels: b[12+n*digitSize:]}
+	for _, p := range b[12 : 12+n*digitSize] {
+		d.pixels = append(d.pixels, float32(p)/16)
+	}
+	return d, nil
+}
+
+func demo(ctx context.Context, w io.Writer) error {
+	d, err := loadDigits()
+	if err != nil {
+		return err
+	}
+	model, err := rlx.OpenFS(demoFiles, "demo/digits.onnx")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "digits classifier: %d nodes, %d held-out digits\n\n", len(model.Graph().Nodes), len(d.labels))
+	results := map[string]*demoResult{}
+	for _, name := range []string{"ref", "cpu"} {
+		r, err := demoOn(ctx, model, d, name)
+		if errors.Is(err, rlx.ErrNotCompiledIn) {
+			fmt.Fprintf(w, "%s: %v\n", name, err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		results[name] = r
+		r.write(w)
+	}
+	if a, b := results["ref"], results["cpu"]; a != nil && b != nil {
+		same, worst := 0, 0.0
+		for i := range a.best {
+			if a.best[i] == b.best[i] {
+				same++
+			}
+		}
+		for i := range a.probabilities {
+			worst = max(worst, math.Abs(float64(a.probabilities[i])-float64(b.probabilities[i])))
+		}
+		fmt.Fprintf(w, "agreement: cpu and ref choose the same digit for %d of %d; probabilities differ by at most %.1e\n", same, len(a.best), worst)
+	}
+	return nil
+}
+
+type demoResult struct {
+	program       string
+	placed        []rlx.Placed
+	right         int
+	best          []int
+	probabilities []float32
+	compile       time.Duration
+	one, all      time.Duration // fastest run of one digit, and of all
+	flop          float64       // of all digits
+	limit         rlx.Limits
+	hasLimit      bool
+}
+
+func demoOn(ctx context.Context, model *rlx.Model, d *digits, backend string) (*demoResult, error) {
+	t0 := time.Now()
+	prog, err := model.Compile(ctx, rlx.On(backend))
+	if err != nil {
+		return nil, err
+	}
+	defer prog.Close()
+	n := len(d.labels)
+	all := rlx.Feed{"pixels": rlx.New(d.pixels, n, digitSize)}
+	out, err := prog.Run(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	r := &demoResult{program: prog.String(), compile: time.Since(t0), flop: demoFlop(model) * float64(n)}
+	if r.placed, err = prog.Placement(); err != nil {
+		return nil, err
+	}
+	if r.probabilities, err = rlx.Data[float32](out["probabilities"]); err != nil {
+		return nil, err
+	}
+	for i := range n {
+		row := r.probabilities[10*i : 10*i+10]
+		r.best = append(r.best, slices.Index(row, slices.Max(row)))
+		if r.best[i] == int(d.labels[i]) {
+			r.right++
+		}
+	}
+	// The probe stands between the runs that it is compared with.
+	if r.all, err = fastest(ctx, prog, all, 200*time.Millisecond); err != nil {
+		return nil, err
+	}
+	if r.limit, r.hasLimit, err = prog.Probe(prog.Device().Threads, 1<<20, 0.1); err != nil {
+		return nil, err
+	}
+	again, err := fastest(ctx, prog, all, 200*time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	r.all = min(r.all, again)
+	r.one, err = fastest(ctx, prog, rlx.Feed{"pixels": rlx.New(d.pixels[:digitSize], 1, digitSize)}, 100*time.Millisecond)
+	return r, err
+}
+
+// fastest is the least time of the runs that fit into the given time, at least three.
+func fastest(ctx context.Context, prog *rlx.Program, in rlx.Feed, budget time.Duration) (time.Duration, error) {
+	r := prog.Runner()
+	defer r.Close()
+	out, err := prog.Run(ctx, in)
+	if err != nil {
+		return 0, err
+	}
+	best := time.Duration(math.MaxInt64)
+	for i, end := 0, time.Now().Add(budget); i < 3 || time.Now().Before(end); i++ {
+		t0 := time.Now()
+		if err := r.RunInto(ctx, in, out); err != nil {
+			return 0, err
+		}
+		best = min(best, time.Since(t0))
+	}
+	return best, nil
+}
+
+// demoFlop counts the multiply-adds of the model's weight matrices for one digit.
+func demoFlop(model *rlx.Model) float64 {
+	g, flop := model.Graph(), 0.0
+	for _, n := range g.Nodes {
+		if name, ok := n.ParamName(); ok {
+			if t := g.ParamData(name); t != nil && t.Rank() == 2 {
+				flop += 2 * float64(t.Len())
+			}
+		}
+	}
+	return flop
+}
+
+func (r *demoResult) write(w io.Writer) {
+	fmt.Fprintln(w, r.program)
+	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
+	for _, p := range r.placed {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", p.Node, p.Op, p.Place)
+	}
+	n := len(r.best)
+	fmt.Fprintf(t, "  accuracy\t%d of %d\t%.1f %%\n", r.right, n, 100*float64(r.right)/float64(n))
+	fmt.Fprintf(t, "  compile and first run\t%v\n", r.compile.Round(10*time.Microsecond))
+	fmt.Fprintf(t, "  latency\t%v\tfor one digit\n", r.one)
+	gflops := r.flop / r.all.Seconds() / 1e9
+	fmt.Fprintf(t, "  throughput\t%.0f digits/s\t%v for %d digits, %.1f GFLOP/s\n", float64(n)/r.all.Seconds(), r.all, n, gflops)
+	if r.hasLimit {
+		fmt.Fprintf(t, "  machine's limit\t%.0f GFLOP/s\t%.0f %% of it reached\n", r.limit.GFLOPS, 100*gflops/r.limit.GFLOPS)
+	}
+	t.Flush()
+	fmt.Fprintln(w)
+}

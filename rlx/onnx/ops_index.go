@@ -1,0 +1,135 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
+)
+
+// gatherRows read and write by index.
+var gatherRows = []row{
+	{op: "Gather", since: 1, in: arity{2, 2}, attrs: []attrDecl{integer("axis", 0)}, track: trackGather, build: func(n *node) {
+		if x, index := n.val(0), n.val(1); n.ok() {
+			n.ret(op.Gather(x, index, n.axis("axis", x.Rank())))
+		}
+	}},
+	{op: "GatherElements", since: 11, in: arity{2, 2}, attrs: []attrDecl{integer("axis", 0)}, build: func(n *node) {
+		if x, index := n.val(0), n.val(1); n.ok() {
+			n.ret(op.GatherElements(x, index, n.axis("axis", x.Rank())))
+		}
+	}},
+	{op: "GatherND", since: 11, in: arity{2, 2}, attrs: []attrDecl{integer("batch_dims", 0)}, build: func(n *node) {
+		if x, index := n.val(0), n.val(1); n.ok() {
+			n.ret(op.GatherNd(x, index, int(n.i("batch_dims"))))
+		}
+	}},
+	{op: "Scatter", since: 9, in: arity{3, 3}, attrs: []attrDecl{integer("axis", 0)}, build: buildScatter},
+	{op: "ScatterElements", since: 11, in: arity{3, 3}, build: buildScatter,
+		attrs: []attrDecl{integer("axis", 0), str("reduction", "none", "add", "mul", "max", "min")}},
+	{op: "ScatterND", since: 11, in: arity{3, 3}, attrs: []attrDecl{str("reduction", "none", "add", "mul", "max", "min")}, build: func(n *node) {
+		if x, index, u := n.val(0), n.val(1), n.val(2); n.ok() {
+			n.ret(op.ScatterNd(x, index, u, op.ScatterReduction(n.s("reduction"))))
+		}
+	}},
+	{op: "OneHot", since: 9, in: arity{3, 3}, attrs: []attrDecl{integer("axis", -1)}, build: buildOneHot},
+	{op: "TopK", since: 1, in: arity{1, 1}, attrs: []attrDecl{integer("axis", -1), required(integer("k", 0))}, build: buildTopK},
+	{op: "TopK", since: 10, in: arity{2, 2}, build: buildTopK, attrs: []attrDecl{integer("axis", -1), integer("largest", 1), integer("sorted", 1)}},
+	{op: "ReverseSequence", since: 10, in: arity{2, 2}, attrs: []attrDecl{integer("batch_axis", 1), integer("time_axis", 0)}, build: buildReverseSequence},
+}
+
+func trackGather(n *node) []*dimTensor {
+	x, index := n.dims(0), n.dims(1)
+	if x == nil || index == nil {
+		return nil
+	}
+	list, ok := index.static()
+	axis := n.axis("axis", len(x.shape))
+	if !ok || !n.ok() {
+		return nil
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		if list[i] < 0 {
+			list[i] += x.shape[axis]
+		}
+	}
+	y := x.along(axis, list)
+	if y == nil {
+		return nil
+	}
+	return []*dimTensor{y.reshape(slices.Concat(x.shape[:axis], index.shape, x.shape[axis+1:]))}
+}
+
+func buildScatter(n *node) {
+	reduction := op.ScatterNone
+	if n.p.OpType != "Scatter" {
+		reduction = op.ScatterReduction(n.s("reduction"))
+	}
+	if x, index, u := n.val(0), n.val(1), n.val(2); n.ok() {
+		n.ret(op.ScatterElements(x, index, u, n.axis("axis", x.Rank()), reduction))
+	}
+}
+
+// buildOneHot writes known values into the attributes; others are selected by a mask.
+func buildOneHot(n *node) {
+	index, depth := n.val(0), n.int(1, "depth", 0)
+	if !n.ok() {
+		return
+	}
+	if !ir.IndexT.Has(index.DType()) {
+		index = op.Cast(index, ir.I64)
+	}
+	axis := n.wrap(n.i("axis"), index.Rank()+1, "axis")
+	a := op.OneHotAttrs{Depth: depth, Axis: axis, Dtype: n.typ(2).DType}
+	if t := n.konst(2); t != nil && t.Len() == 2 {
+		a.OffValue, a.OnValue = numberAt(t, 0), numberAt(t, 1)
+		n.ret(op.OneHot(index, a))
+		return
+	}
+	values := n.val(2)
+	if !n.ok() {
+		return
+	}
+	a.Dtype, a.OffValue, a.OnValue = ir.Bool, ir.IntNumber(0), ir.IntNumber(1)
+	at := func(i int64) ir.Value {
+		return op.Reshape(op.Slice(values, ir.Dims(i), ir.Dims(i+1), []int{0}, nil))
+	}
+	n.ret(op.Where(op.OneHot(index, a), at(1), at(0)))
+}
+
+func buildTopK(n *node) {
+	k, largest := n.i("k"), true
+	if n.row.since >= 10 {
+		k, largest = n.int(1, "k", 0), n.i("largest") == 1
+	}
+	if x := n.val(0); n.ok() {
+		values, index := op.TopK(x, k, n.axis("axis", x.Rank()), largest)
+		n.ret(values, index)
+	}
+}
+
+// buildReverseSequence gathers position len-1-t for t < len, else t, of each batch.
+func buildReverseSequence(n *node) {
+	x, lens := n.val(0), n.val(1)
+	if !n.ok() {
+		return
+	}
+	batch, time := n.axis("batch_axis", x.Rank()), n.axis("time_axis", x.Rank())
+	if n.ok() && (batch == time || batch > 1 || time > 1) {
+		n.fail("batch_axis %d and time_axis %d, expected 0 and 1", batch, time)
+	}
+	if !n.ok() {
+		return
+	}
+	column := func(axis int) []ir.Dim { // all dims 1 but this one
+		shape := ir.Dims(slices.Repeat([]int64{1}, x.Rank())...)
+		shape[axis] = x.Dim(axis)
+		return shape
+	}
+	one := n.im.g.Constant(ir.New([]int64{1}, 1))
+	t := op.Reshape(op.CumsumWith(op.Expand(one, x.Dim(time)), op.CumAttrs{Axis: 0, Exclusive: true}), column(time)...)
+	l := op.Reshape(castTo(lens, ir.I64), column(batch)...)
+	at := op.Where(op.Lt(t, l), op.Sub(op.Sub(l, 1), t), t)
+	n.ret(op.GatherElements(x, op.Expand(at, x.Shape()...), time))
+}

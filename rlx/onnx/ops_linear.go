@@ -1,0 +1,85 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
+)
+
+// linearRows are products and convolutions.
+var linearRows = []row{
+	binaryOp("MatMul", 1, op.MatMul, nil),
+	{op: "Gemm", since: 7, in: arity{2, 3}, build: buildGemm,
+		attrs: []attrDecl{float("alpha", 1), float("beta", 1), integer("transA", 0), integer("transB", 0)}},
+	{op: "Conv", since: 1, in: arity{2, 3}, build: buildConv, attrs: []attrDecl{
+		str("auto_pad", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), integers("dilations"), integer("group", 1), integers("kernel_shape"),
+		integers("pads"), integers("strides"),
+	}},
+}
+
+// buildGemm is alpha * a b + beta * c. Factors of 1 leave no node.
+func buildGemm(n *node) {
+	a, b, c := n.val(0), n.val(1), n.val(2)
+	if n.ok() && (a.Rank() != 2 || b.Rank() != 2) {
+		n.fail("operands have ranks %d and %d, expected 2", a.Rank(), b.Rank())
+	}
+	if !n.ok() {
+		return
+	}
+	if n.i("transA") != 0 {
+		a = op.Transpose(a, 1, 0)
+	}
+	if n.i("transB") != 0 {
+		b = op.Transpose(b, 1, 0)
+	}
+	y := scaled(n, op.MatMul(a, b), "alpha")
+	if n.has(2) {
+		y = op.Add(y, scaled(n, c, "beta"))
+	}
+	n.ret(y)
+}
+
+// scaled is x times a float attribute; an integer x keeps the whole part.
+func scaled(n *node, x ir.Value, attr string) ir.Value {
+	f, d := n.float(attr), x.DType()
+	switch {
+	case f == 1:
+		return x
+	case ir.Float.Has(d):
+		return op.Mul(x, f)
+	}
+	return op.Cast(op.Mul(op.Cast(x, ir.F64), f), d)
+}
+
+// autoPads maps ONNX's names.
+var autoPads = map[string]op.AutoPad{"NOTSET": "none", "VALID": "valid", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower"}
+
+func buildConv(n *node) {
+	x, w, bias := n.val(0), n.val(1), n.val(2)
+	if !n.ok() {
+		return
+	}
+	a := op.ConvAttrs{
+		Stride: n.intList("strides"), Dilation: n.intList("dilations"), Padding: n.intList("pads"),
+		AutoPad: autoPads[n.s("auto_pad")], Groups: n.i("group"),
+	}
+	if a.AutoPad != "none" {
+		a.Padding = nil // which ONNX ignores then
+	}
+	if k := n.intList("kernel_shape"); k != nil && w.Rank() > 2 {
+		if kernel, ok := ir.StaticShape(w.Shape()[2:]); ok && !slices.Equal(k, kernel) {
+			n.fail("kernel_shape is %d, the weights have %d", k, kernel)
+			return
+		}
+	}
+	switch x.Rank() {
+	case 3:
+		n.ret(op.Conv1d(x, w, bias, a))
+	case 4:
+		n.ret(op.Conv2d(x, w, bias, a))
+	default:
+		n.refuse("", "%s", fmt.Sprintf("input has rank %d, supported are 3 and 4", x.Rank()))
+	}
+}

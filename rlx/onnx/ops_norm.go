@@ -1,0 +1,150 @@
+package onnx
+
+import (
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
+)
+
+// normRows normalise.
+var normRows = []row{
+	{op: "Softmax", since: 1, in: arity{1, 1}, attrs: []attrDecl{integer("axis", 1)}, build: buildCoerced(softmax)},
+	{op: "Softmax", since: 13, in: arity{1, 1}, attrs: []attrDecl{integer("axis", -1)}, build: buildAlong(softmax)},
+	{op: "LogSoftmax", since: 1, in: arity{1, 1}, attrs: []attrDecl{integer("axis", 1)}, build: buildCoerced(logSoftmax)},
+	{op: "LogSoftmax", since: 13, in: arity{1, 1}, attrs: []attrDecl{integer("axis", -1)}, build: buildAlong(logSoftmax)},
+	{op: "LayerNormalization", since: 17, in: arity{2, 3}, build: buildLayerNorm, attrs: []attrDecl{integer("axis", -1), float("epsilon", 1e-5), integer("stash_type", 1, 1)}},
+	{op: "RMSNormalization", since: 23, in: arity{2, 2}, build: buildRmsNorm, attrs: []attrDecl{integer("axis", -1), float("epsilon", 1e-5), integer("stash_type", 1, 1)}},
+	{op: "BatchNormalization", since: 7, in: arity{5, 5}, build: buildBatchNorm,
+		attrs: []attrDecl{float("epsilon", 1e-5), float("momentum", 0.9), integer("spatial", 1, 1)}},
+	{op: "BatchNormalization", since: 14, in: arity{5, 5}, build: buildBatchNorm,
+		attrs: []attrDecl{float("epsilon", 1e-5), float("momentum", 0.9), integer("training_mode", 0, 0)}},
+	{op: "InstanceNormalization", since: 6, in: arity{3, 3}, attrs: []attrDecl{float("epsilon", 1e-5)}, build: buildInstanceNorm},
+	{op: "GroupNormalization", since: 18, in: arity{3, 3}, attrs: []attrDecl{float("epsilon", 1e-5), required(integer("num_groups", 0))}, build: buildGroupNorm},
+	{op: "GroupNormalization", since: 21, in: arity{3, 3}, build: buildGroupNorm,
+		attrs: []attrDecl{float("epsilon", 1e-5), required(integer("num_groups", 0)), integer("stash_type", 1, 1)}},
+}
+
+func softmax(_ *node, x ir.Value, axis int) ir.Value    { return op.Softmax(x, axis) }
+func logSoftmax(_ *node, x ir.Value, axis int) ir.Value { return op.LogSoftmax(x, axis) }
+
+// fits says that v can be the scale of a norm node itself: dtype and normalised dims exactly.
+func fitsNorm(v, x ir.Value, axis int) bool {
+	if v.IsZero() {
+		return true
+	}
+	if v.DType() != x.DType() || v.Rank() != x.Rank()-axis {
+		return false
+	}
+	for i, d := range v.Shape() {
+		if d != x.Shape()[axis+i] {
+			return false
+		}
+	}
+	return true
+}
+
+// buildLayerNorm puts scale and bias into the node where they have the normalised dims, else behind it.
+func buildLayerNorm(n *node) {
+	x, scale, bias := n.val(0), n.val(1), n.val(2)
+	if !n.ok() {
+		return
+	}
+	axis, eps := n.axis("axis", x.Rank()), n.float("epsilon")
+	if !n.ok() {
+		return
+	}
+	var y ir.Value
+	if fitsNorm(scale, x, axis) && fitsNorm(bias, x, axis) {
+		y = op.LayerNorm(x, scale, bias, axis, eps)
+	} else {
+		y = op.Mul(op.LayerNorm(x, ir.Value{}, ir.Value{}, axis, eps), scale)
+		if n.has(2) {
+			y = op.Add(y, bias)
+		}
+	}
+	if !n.wants(1) && !n.wants(2) {
+		n.ret(y)
+		return
+	}
+	var axes []int
+	for i := axis; i < x.Rank(); i++ {
+		axes = append(axes, i)
+	}
+	wide := castTo(x, ir.F32)
+	mean := op.Reduce(wide, "mean", axes, true)
+	d := op.Sub(wide, mean)
+	n.ret(y, mean, op.Rsqrt(op.Add(op.Reduce(op.Mul(d, d), "mean", axes, true), eps)))
+}
+
+func buildRmsNorm(n *node) {
+	x, scale := n.val(0), n.val(1)
+	if !n.ok() {
+		return
+	}
+	axis, eps := n.axis("axis", x.Rank()), n.float("epsilon")
+	switch {
+	case !n.ok():
+	case fitsNorm(scale, x, axis):
+		n.ret(op.RmsNorm(x, scale, ir.Value{}, axis, eps))
+	default:
+		n.ret(castTo(op.Mul(op.RmsNorm(x, ir.Value{}, ir.Value{}, axis, eps), castTo(scale, x.DType())), scale.DType()))
+	}
+}
+
+// column is v [C] as [C, 1..], which broadcasts along axis 1 of a tensor of the given rank.
+func column(v ir.Value, rank int) ir.Value {
+	shape := []ir.Dim{v.Dim(0)}
+	for range rank - 2 {
+		shape = append(shape, ir.D(1))
+	}
+	if v.Rank() == 1 && rank == 2 {
+		return v
+	}
+	return op.Reshape(v, shape...)
+}
+
+// buildBatchNorm is (x - mean) / sqrt(var + eps) * scale + bias with the stored statistics.
+func buildBatchNorm(n *node) {
+	v := n.vals()
+	if n.ok() && v[0].Rank() < 2 {
+		n.fail("input has rank %d, expected at least 2", v[0].Rank())
+	}
+	if !n.ok() {
+		return
+	}
+	x, d, r := v[0], v[0].DType(), v[0].Rank()
+	inv := op.Rsqrt(op.Add(v[4], n.float("epsilon")))
+	y := op.Mul(op.Sub(x, castTo(column(v[3], r), d)), castTo(column(inv, r), d))
+	n.ret(op.Add(op.Mul(y, castTo(column(v[1], r), d)), castTo(column(v[2], r), d)))
+}
+
+// buildInstanceNorm normalises the spatial axes of each channel.
+func buildInstanceNorm(n *node) {
+	x, scale, bias := n.val(0), n.val(1), n.val(2)
+	if n.ok() && x.Rank() < 3 {
+		n.fail("input has rank %d, expected at least 3", x.Rank())
+	}
+	if n.ok() {
+		y := op.LayerNorm(x, ir.Value{}, ir.Value{}, 2, n.float("epsilon"))
+		n.ret(op.Add(op.Mul(y, column(scale, x.Rank())), column(bias, x.Rank())))
+	}
+}
+
+// buildGroupNorm normalises groups of channels. Scale and bias belong to groups before operator set 21, to channels from then on.
+func buildGroupNorm(n *node) {
+	x, scale, bias := n.val(0), n.val(1), n.val(2)
+	groups := n.i("num_groups")
+	if n.ok() && (x.Rank() < 2 || groups < 1) {
+		n.fail("rank %d and num_groups %d, expected at least 2 and 1", x.Rank(), groups)
+	}
+	if !n.ok() {
+		return
+	}
+	y := op.Reshape(x, x.Dim(0), ir.D(groups), ir.Count(x.Shape()[1:]).FloorDiv(ir.D(groups)))
+	y = op.LayerNorm(y, ir.Value{}, ir.Value{}, 2, n.float("epsilon"))
+	if n.row.since < 21 {
+		n.ret(op.Reshape(op.Add(op.Mul(y, column(scale, 3)), column(bias, 3)), x.Shape()...))
+		return
+	}
+	y = op.Reshape(y, x.Shape()...)
+	n.ret(op.Add(op.Mul(y, column(scale, x.Rank())), column(bias, x.Rank())))
+}
