@@ -14,7 +14,7 @@ import (
 	"context"
 	"fmt"
 
-	// cgo/cpu import
+	_ "github.com/rlx-ml/rlx-go/cgo/cpu" // the CPU kernels, where cgo is on
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 

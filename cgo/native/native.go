@@ -350,7 +350,7 @@ type arena struct {
 	p     *program
 	mem   unsafe.Pointer
 	frame *C.rlx_frame
-	pin   runtime.Pinner
+	pins  []runtime.Pinner // for more bindings than go to C as arguments
 }
 
 func (p *program) NewArena() (backend.Arena, error) { return p.newArena() }
@@ -368,6 +368,9 @@ func (p *program) newArena() (*arena, error) {
 	if a.frame == nil {
 		C.rlx_shim_free(p.d.b.t, p.d.p, a.mem, &e)
 		return nil, &backend.Error{Backend: p.d.b.Name(), Code: backend.NoMemory, Command: -1, Text: "no memory for the pointers of a run"}
+	}
+	if n := len(p.sizes[0]) + len(p.sizes[1]) + len(p.sizes[2]); n > direct {
+		a.pins = make([]runtime.Pinner, (n+pinRefs-1)/pinRefs)
 	}
 	return a, nil
 }
@@ -396,8 +399,10 @@ func (a *arena) Set()          { atomic.StoreUint32(a.word(), 1) }
 func (a *arena) Reset()        { atomic.StoreUint32(a.word(), 0) }
 func (a *arena) IsSet() bool   { return atomic.LoadUint32(a.word()) != 0 }
 
-// direct is how many bindings go to C as arguments.
-const direct = 8
+const (
+	direct  = 8 // bindings that go to C as arguments
+	pinRefs = 5 // objects that a Pinner holds without an allocation
+)
 
 func (p *program) Run(a *backend.RunArgs) error {
 	mem, own := a.Arena.(*arena)
@@ -422,8 +427,8 @@ func (p *program) Run(a *backend.RunArgs) error {
 	code := C.rlx_shim_run(C.uintptr_t(uintptr(unsafe.Pointer(p.d.b.t))), C.uintptr_t(uintptr(unsafe.Pointer(p.p))), C.uintptr_t(uintptr(unsafe.Pointer(mem.frame))),
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(a.Profile))), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(a.Counters))),
 		C.int32_t(min(a.Threads, 1<<20)), C.uint64_t(a.Seed), C.int32_t(n), b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7])
-	if n == 0 {
-		mem.pin.Unpin()
+	for i := range mem.pins {
+		mem.pins[i].Unpin()
 	}
 	if code != C.RLX_OK {
 		return p.d.b.failure(code, &mem.frame.error)
@@ -439,7 +444,7 @@ func (a *arena) store(args *backend.RunArgs) {
 		for _, s := range group {
 			slots[n] = 0
 			if len(s) > 0 {
-				a.pin.Pin(&s[0])
+				a.pins[n/pinRefs].Pin(&s[0])
 				slots[n] = uintptr(unsafe.Pointer(&s[0]))
 			}
 			n++

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define RLX_TABLE_HASH UINT64_C(0xe2aea5ed29e62a1f)
+#define RLX_TABLE_HASH UINT64_C(0x39cca2be04c2cea6)
 
 typedef enum rlx_dtype {
   RLX_INVALID = 0,
@@ -100,71 +100,74 @@ typedef enum rlx_op {
   RLX_OP_ActivationBackward = 2,
   RLX_OP_ArgMax = 3,
   RLX_OP_ArgMin = 4,
-  RLX_OP_Binary = 5,
-  RLX_OP_Cast = 6,
-  RLX_OP_Clamp = 7,
-  RLX_OP_Compare = 8,
-  RLX_OP_Concat = 9,
-  RLX_OP_Constant = 10,
-  RLX_OP_Conv = 11,
-  RLX_OP_Copy = 12,
-  RLX_OP_CumMax = 13,
-  RLX_OP_CumProd = 14,
-  RLX_OP_Cumsum = 15,
-  RLX_OP_CumsumBackward = 16,
-  RLX_OP_DotGeneral = 17,
-  RLX_OP_DoubleSingle = 18,
-  RLX_OP_DynamicUpdateSlice = 19,
-  RLX_OP_Expand = 20,
-  RLX_OP_Fma = 21,
-  RLX_OP_Gather = 22,
-  RLX_OP_GatherBackward = 23,
-  RLX_OP_GatherElements = 24,
-  RLX_OP_GatherNd = 25,
-  RLX_OP_Histogram = 26,
-  RLX_OP_Im2Col = 27,
-  RLX_OP_Input = 28,
-  RLX_OP_Interpolate3d = 29,
-  RLX_OP_KvAppend = 30,
-  RLX_OP_LayerNorm = 31,
-  RLX_OP_MatMul = 32,
-  RLX_OP_Narrow = 33,
-  RLX_OP_OneHot = 34,
-  RLX_OP_Pad = 35,
-  RLX_OP_Param = 36,
-  RLX_OP_Reduce = 37,
-  RLX_OP_ReluBackward = 38,
-  RLX_OP_Reshape = 39,
-  RLX_OP_Resize = 40,
-  RLX_OP_ResizeNearest2x = 41,
-  RLX_OP_Reverse = 42,
-  RLX_OP_RmsNorm = 43,
-  RLX_OP_Roll = 44,
-  RLX_OP_RoundToFormat = 45,
-  RLX_OP_ScatterAdd = 46,
-  RLX_OP_ScatterElements = 47,
-  RLX_OP_ScatterNd = 48,
-  RLX_OP_Slice = 49,
-  RLX_OP_Softmax = 50,
-  RLX_OP_SplineActivation = 51,
-  RLX_OP_SplineActivationBackwardCoeff = 52,
-  RLX_OP_SplineActivationBackwardX = 53,
-  RLX_OP_StopGradient = 54,
-  RLX_OP_Tile = 55,
-  RLX_OP_TopK = 56,
-  RLX_OP_Transpose = 57,
-  RLX_OP_Trilu = 58,
-  RLX_OP_Where = 59,
-  RLX_NUM_OPS = 59 /* numbers are 1 to RLX_NUM_OPS */
+  RLX_OP_ArgSort = 5,
+  RLX_OP_Binary = 6,
+  RLX_OP_Cast = 7,
+  RLX_OP_Clamp = 8,
+  RLX_OP_Compare = 9,
+  RLX_OP_Concat = 10,
+  RLX_OP_Constant = 11,
+  RLX_OP_Conv = 12,
+  RLX_OP_Conv3d = 13,
+  RLX_OP_Copy = 14,
+  RLX_OP_CumMax = 15,
+  RLX_OP_CumProd = 16,
+  RLX_OP_Cumsum = 17,
+  RLX_OP_CumsumBackward = 18,
+  RLX_OP_DotGeneral = 19,
+  RLX_OP_DoubleSingle = 20,
+  RLX_OP_DynamicUpdateSlice = 21,
+  RLX_OP_Expand = 22,
+  RLX_OP_Fma = 23,
+  RLX_OP_Gather = 24,
+  RLX_OP_GatherBackward = 25,
+  RLX_OP_GatherElements = 26,
+  RLX_OP_GatherNd = 27,
+  RLX_OP_Histogram = 28,
+  RLX_OP_Im2Col = 29,
+  RLX_OP_Input = 30,
+  RLX_OP_Interpolate3d = 31,
+  RLX_OP_KvAppend = 32,
+  RLX_OP_LayerNorm = 33,
+  RLX_OP_MatMul = 34,
+  RLX_OP_Narrow = 35,
+  RLX_OP_OneHot = 36,
+  RLX_OP_Pad = 37,
+  RLX_OP_Param = 38,
+  RLX_OP_Reduce = 39,
+  RLX_OP_ReluBackward = 40,
+  RLX_OP_Reshape = 41,
+  RLX_OP_Resize = 42,
+  RLX_OP_ResizeNearest2x = 43,
+  RLX_OP_Reverse = 44,
+  RLX_OP_RmsNorm = 45,
+  RLX_OP_Roll = 46,
+  RLX_OP_RoundToFormat = 47,
+  RLX_OP_ScatterAdd = 48,
+  RLX_OP_ScatterElements = 49,
+  RLX_OP_ScatterNd = 50,
+  RLX_OP_Slice = 51,
+  RLX_OP_Softmax = 52,
+  RLX_OP_Sort = 53,
+  RLX_OP_SplineActivation = 54,
+  RLX_OP_SplineActivationBackwardCoeff = 55,
+  RLX_OP_SplineActivationBackwardX = 56,
+  RLX_OP_StopGradient = 57,
+  RLX_OP_Tile = 58,
+  RLX_OP_TopK = 59,
+  RLX_OP_Transpose = 60,
+  RLX_OP_Trilu = 61,
+  RLX_OP_Where = 62,
+  RLX_NUM_OPS = 62 /* numbers are 1 to RLX_NUM_OPS */
 } rlx_op;
 
 static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
-    "", "Activation", "ActivationBackward", "ArgMax", "ArgMin", "Binary", "Cast", "Clamp", "Compare", "Concat",
-    "Constant", "Conv", "Copy", "CumMax", "CumProd", "Cumsum", "CumsumBackward", "DotGeneral", "DoubleSingle",
+    "", "Activation", "ActivationBackward", "ArgMax", "ArgMin", "ArgSort", "Binary", "Cast", "Clamp", "Compare", "Concat",
+    "Constant", "Conv", "Conv3d", "Copy", "CumMax", "CumProd", "Cumsum", "CumsumBackward", "DotGeneral", "DoubleSingle",
     "DynamicUpdateSlice", "Expand", "Fma", "Gather", "GatherBackward", "GatherElements", "GatherNd", "Histogram",
     "Im2Col", "Input", "Interpolate3d", "KvAppend", "LayerNorm", "MatMul", "Narrow", "OneHot", "Pad", "Param", "Reduce",
     "ReluBackward", "Reshape", "Resize", "ResizeNearest2x", "Reverse", "RmsNorm", "Roll", "RoundToFormat", "ScatterAdd",
-    "ScatterElements", "ScatterNd", "Slice", "Softmax", "SplineActivation", "SplineActivationBackwardCoeff",
+    "ScatterElements", "ScatterNd", "Slice", "Softmax", "Sort", "SplineActivation", "SplineActivationBackwardCoeff",
     "SplineActivationBackwardX", "StopGradient", "Tile", "TopK", "Transpose", "Trilu", "Where",
 };
 
@@ -181,7 +184,7 @@ typedef enum rlx_UnaryFn {
     rlx_UnaryFn_softsign = 43, rlx_UnaryFn_silu = 44, rlx_UnaryFn_mish = 45, rlx_UnaryFn_gelu = 46,
     rlx_UnaryFn_gelu_tanh = 47, rlx_UnaryFn_gelu_quick = 48, rlx_UnaryFn_hard_sigmoid = 49, rlx_UnaryFn_hard_swish = 50,
     rlx_UnaryFn_is_nan = 51, rlx_UnaryFn_is_inf = 52, rlx_UnaryFn_is_finite = 53, rlx_UnaryFn_not_ = 54,
-    rlx_UnaryFn_bit_not = 55,
+    rlx_UnaryFn_bit_not = 55, rlx_UnaryFn_gelu_approx = 56, rlx_UnaryFn_recip = 57,
 } rlx_UnaryFn;
 
 typedef struct rlx_ActivationAttrs {
@@ -196,6 +199,12 @@ typedef struct rlx_ArgAttrs {
   int64_t select_last_index; /* bool */
   int64_t index_dtype; /* dtype */
 } rlx_ArgAttrs;
+
+typedef struct rlx_SortAttrs {
+  int64_t axis;
+  int64_t descending; /* bool */
+  int64_t index_dtype; /* dtype */
+} rlx_SortAttrs;
 
 typedef enum rlx_BinaryFn {
     rlx_BinaryFn_add = 0, rlx_BinaryFn_sub = 1, rlx_BinaryFn_mul = 2, rlx_BinaryFn_div = 3, rlx_BinaryFn_max = 4,
@@ -503,7 +512,7 @@ typedef struct rlx_TriluAttrs {
 enum { RLX_OP_LEAF = 1u };
 typedef struct rlx_op_info {
   const char *attrs;        /* the kind of each attribute, in the order of the struct and of the words:
-                               i int, f float, b bool, e enum, d dtype, o int?, n number, I integer list, F float list, s string, t tensor, g graph */
+                               i int, f float, b bool, e enum, d dtype (0: absent), o int?, n number, I integer list, F float list, s string, t tensor, g graph */
   const uint16_t *enums;    /* how many values each enum attribute has */
   const uint32_t *operands; /* legal dtypes of each declared operand; operands beyond these are like the last */
   uint32_t optional;        /* bit i: operand i may be absent */
@@ -513,12 +522,13 @@ typedef struct rlx_op_info {
   uint8_t declared, num_out, flags;
 } rlx_op_info;
 
-static const uint16_t rlx_enums_Activation[] = {56};
+static const uint16_t rlx_enums_Activation[] = {58};
 static const uint32_t rlx_in_Activation[] = {0x7fffe};
-static const uint16_t rlx_enums_ActivationBackward[] = {56};
+static const uint16_t rlx_enums_ActivationBackward[] = {58};
 static const uint32_t rlx_in_ActivationBackward[] = {0x03c00, 0x03c00};
 static const uint32_t rlx_in_ArgMax[] = {0x03ffe};
 static const uint32_t rlx_in_ArgMin[] = {0x03ffe};
+static const uint32_t rlx_in_ArgSort[] = {0x03ffe};
 static const uint16_t rlx_enums_Binary[] = {19};
 static const uint32_t rlx_in_Binary[] = {0x7fffe, 0x7fffe};
 static const uint32_t rlx_in_Cast[] = {0x7fffe};
@@ -528,6 +538,8 @@ static const uint32_t rlx_in_Compare[] = {0x7fffe, 0x7fffe};
 static const uint32_t rlx_in_Concat[] = {0x7fffe};
 static const uint16_t rlx_enums_Conv[] = {4};
 static const uint32_t rlx_in_Conv[] = {0x03c00, 0x03c00};
+static const uint16_t rlx_enums_Conv3d[] = {4};
+static const uint32_t rlx_in_Conv3d[] = {0x03c00, 0x03c00};
 static const uint32_t rlx_in_Copy[] = {0x7fffe};
 static const uint32_t rlx_in_CumMax[] = {0x03ffc};
 static const uint32_t rlx_in_CumProd[] = {0x07ffc};
@@ -573,6 +585,7 @@ static const uint16_t rlx_enums_ScatterNd[] = {5};
 static const uint32_t rlx_in_ScatterNd[] = {0x7fffe, 0x013fc, 0x7fffe};
 static const uint32_t rlx_in_Slice[] = {0x7fffe};
 static const uint32_t rlx_in_Softmax[] = {0x03c00};
+static const uint32_t rlx_in_Sort[] = {0x03ffe};
 static const uint32_t rlx_in_SplineActivation[] = {0x03c00, 0x03c00};
 static const uint32_t rlx_in_SplineActivationBackwardCoeff[] = {0x03c00, 0x03c00};
 static const uint32_t rlx_in_SplineActivationBackwardX[] = {0x03c00, 0x03c00, 0x03c00};
@@ -588,6 +601,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"eff", rlx_enums_ActivationBackward, rlx_in_ActivationBackward, 0x0, 0x3, 24, 2, 2, 2, 1, 0}, /* ActivationBackward */
     {"ibbd", 0, rlx_in_ArgMax, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* ArgMax */
     {"ibbd", 0, rlx_in_ArgMin, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* ArgMin */
+    {"ibd", 0, rlx_in_ArgSort, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* ArgSort */
     {"e", rlx_enums_Binary, rlx_in_Binary, 0x0, 0x3, 8, 2, 2, 2, 1, 0}, /* Binary */
     {"db", 0, rlx_in_Cast, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Cast */
     {"nn", 0, rlx_in_Clamp, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Clamp */
@@ -595,6 +609,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"i", 0, rlx_in_Concat, 0x0, 0x1, 8, 1, 65535, 1, 1, 0}, /* Concat */
     {"t", 0, 0, 0x0, 0x0, 48, 0, 0, 0, 1, RLX_OP_LEAF}, /* Constant */
     {"IIIei", rlx_enums_Conv, rlx_in_Conv, 0x0, 0x3, 64, 2, 2, 2, 1, 0}, /* Conv */
+    {"IIIei", rlx_enums_Conv3d, rlx_in_Conv3d, 0x0, 0x3, 64, 2, 2, 2, 1, 0}, /* Conv3d */
     {"", 0, rlx_in_Copy, 0x0, 0x0, 8, 1, 1, 1, 1, 0}, /* Copy */
     {"ibbd", 0, rlx_in_CumMax, 0x0, 0x0, 32, 1, 1, 1, 2, 0}, /* CumMax */
     {"ibb", 0, rlx_in_CumProd, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* CumProd */
@@ -634,6 +649,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"e", rlx_enums_ScatterNd, rlx_in_ScatterNd, 0x0, 0x5, 8, 3, 3, 3, 1, 0}, /* ScatterNd */
     {"IIII", 0, rlx_in_Slice, 0x0, 0x0, 64, 1, 1, 1, 1, 0}, /* Slice */
     {"i", 0, rlx_in_Softmax, 0x0, 0x0, 8, 1, 1, 1, 1, 0}, /* Softmax */
+    {"ibd", 0, rlx_in_Sort, 0x0, 0x0, 24, 1, 1, 1, 2, 0}, /* Sort */
     {"iff", 0, rlx_in_SplineActivation, 0x0, 0x3, 24, 2, 2, 2, 1, 0}, /* SplineActivation */
     {"iff", 0, rlx_in_SplineActivationBackwardCoeff, 0x0, 0x3, 24, 2, 2, 2, 1, 0}, /* SplineActivationBackwardCoeff */
     {"iff", 0, rlx_in_SplineActivationBackwardX, 0x0, 0x7, 24, 3, 3, 3, 1, 0}, /* SplineActivationBackwardX */

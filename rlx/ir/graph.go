@@ -211,7 +211,7 @@ func (g *Graph) Add(r *Row, name string, attrs any, in ...Value) (*Node, error) 
 			return nil, fmt.Errorf("operand %d belongs to graph %q, expected %q", i, v.n.g.Name, g.Name)
 		}
 	}
-	types, err := r.InferTypes(n)
+	types, err := r.inferInto(n)
 	if err != nil {
 		return nil, &NodeError{Graph: g.Name, Node: name, Op: r.Name, Err: err}
 	}

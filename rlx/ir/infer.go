@@ -12,15 +12,25 @@ type Infer struct {
 	err error
 }
 
-// InferTypes returns the result types of n from its operands and attributes, or the first violated constraint.
+// InferTypes returns the result types of n from its operands and attributes, or the first violated constraint. It changes nothing.
 func (r *Row) InferTypes(n *Node) ([]Type, error) {
+	c := *n
+	return r.inferInto(&c)
+}
+
+// inferInto is InferTypes that leaves absent trailing operands and normalised attributes in n. The attributes are a fresh copy: graphs
+// share nodes' attributes, and graphs are compiled concurrently.
+func (r *Row) inferInto(n *Node) ([]Type, error) {
 	if r.infer == nil {
 		return nil, fmt.Errorf("%s: declared but not defined", r.Name)
 	}
+	own := reflect.New(r.attrs)
+	own.Elem().Set(reflect.ValueOf(n.Attrs).Elem())
+	n.Attrs = own.Interface()
 	t := &Infer{n: n}
 	t.operands(r)
 	if t.err == nil {
-		if err := r.Schema.check(reflect.ValueOf(n.Attrs).Elem()); err != nil {
+		if err := r.Schema.check(own.Elem()); err != nil {
 			t.err = fmt.Errorf("%s: %w", r.Name, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,8 +17,9 @@ import (
 type Option func(*options)
 
 type options struct {
-	limit int64
-	dims  map[string]int64
+	limit  int64
+	dims   map[string]int64
+	inputs map[string]*ir.Tensor
 }
 
 // Limit sets how many bytes the decoded structures may take, instead of the limit of [Decode].
@@ -24,6 +27,11 @@ func Limit(bytes int64) Option { return func(o *options) { o.limit = bytes } }
 
 // BindDim fixes a dim of the model's inputs, by the name that the file gives it.
 func BindDim(name string, size int64) Option { return func(o *options) { o.dims[name] = size } }
+
+// BindInput makes an input of the model a constant. Inputs that decide the rank or the axes of something must be bound.
+func BindInput(name string, value *ir.Tensor) Option {
+	return func(o *options) { o.inputs[name] = value }
+}
 
 // Import reads a model into a graph. Graph inputs keep their names, outputs too; a named dim becomes a symbol of that name, a dim
 // without one a symbol called after the input and the axis. Weights refer to data, which must not change while the graph is in use.
@@ -34,7 +42,7 @@ func BindDim(name string, size int64) Option { return func(o *options) { o.dims[
 // Errors: [*DecodeError] for bytes that are no model, [*UnsupportedError] with every operator and attribute that cannot be read,
 // [*ImportError] for a model that contradicts itself.
 func Import(data []byte, opts ...Option) (*ir.Graph, error) {
-	o := options{dims: map[string]int64{}}
+	o := options{dims: map[string]int64{}, inputs: map[string]*ir.Tensor{}}
 	for _, f := range opts {
 		f(&o)
 	}
@@ -80,6 +88,7 @@ type importer struct {
 	leaves      map[string]bool   // names of inputs and initializers, which no node may take
 	symbols     map[string]string // symbol of a dim name
 	taken       map[string]bool   // symbols in use
+	named       map[string]int    // how many nodes bear a name
 	labelled    map[*ir.Node]bool // nodes that bear the name of the model's node they came from
 	functions   map[string]bool   // domain.name of the model's functions
 	unsupported []Unsupported
@@ -89,7 +98,7 @@ type importer struct {
 func importModel(m *ModelProto, o options) (*ir.Graph, error) {
 	im := &importer{
 		options: o, m: m, g: ir.NewGraph(m.Graph.Name), values: map[string]*value{}, leaves: map[string]bool{},
-		symbols: map[string]string{}, taken: map[string]bool{}, functions: map[string]bool{}, labelled: map[*ir.Node]bool{},
+		symbols: map[string]string{}, taken: map[string]bool{}, functions: map[string]bool{}, labelled: map[*ir.Node]bool{}, named: map[string]int{},
 	}
 	im.version()
 	for _, f := range m.Functions {
@@ -97,6 +106,7 @@ func importModel(m *ModelProto, o options) (*ir.Graph, error) {
 	}
 	im.initializers()
 	im.inputs()
+	im.bindings()
 	for i := range m.Graph.Nodes {
 		im.node(&m.Graph.Nodes[i])
 	}
@@ -218,16 +228,7 @@ func (im *importer) initializer(name string, t *ir.Tensor) *value {
 	if whole := ir.Int | ir.Set(ir.Bool); whole.Has(t.DType()) && t.Len() <= maxTracked {
 		return v
 	}
-	v.make = func() (ir.Value, error) {
-		if ir.Float.Has(t.DType()) {
-			return im.g.Param(name, t), im.g.Err()
-		}
-		p := im.g.DeclareParam(ir.ParamAttrs{Name: name, Dtype: t.DType(), Shape: t.Type().Shape})
-		if err := im.g.Err(); err != nil {
-			return p, err
-		}
-		return p, im.g.BindParam(name, t)
-	}
+	v.make = func() (ir.Value, error) { return im.g.Param(name, t), im.g.Err() }
 	return v
 }
 
@@ -270,7 +271,32 @@ func (im *importer) inputs() {
 	}
 }
 
+// bindings wants every option to name something of the model.
+func (im *importer) bindings() {
+	names := map[string]bool{}
+	for _, in := range im.m.Graph.Inputs {
+		names[in.Name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(im.options.inputs)) {
+		if !names[name] {
+			im.fail(name, "input", errors.New("bound, but the model has no such input"))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(im.dims)) {
+		if im.symbols[name] == "" {
+			im.fail(name, "dim", errors.New("bound, but no input has such a dim"))
+		}
+	}
+}
+
 func (im *importer) input(in *ValueInfoProto, d ir.DType) *value {
+	if t := im.options.inputs[in.Name]; t != nil {
+		want := ir.Type{DType: d, Shape: im.shape(in)}
+		if err := t.Err(); err != nil || t.DType() != d || !ir.SameShape(t.Type().Shape, want.Shape) {
+			im.fail(in.Name, "input", fmt.Errorf("bound to %s, expected %s", t, want))
+		}
+		return im.constant(t)
+	}
 	x := im.g.Input(in.Name, d, im.shape(in))
 	if err := im.g.Err(); err != nil {
 		im.fail(in.Name, "input", cause(err))

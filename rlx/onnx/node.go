@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -242,6 +243,21 @@ func (n *node) build() {
 	}
 	n.label(from)
 	n.checkOutputs()
+	n.checkDims(from)
+}
+
+// checkDims refuses a model whose dims grow without end.
+func (n *node) checkDims(from int) {
+	for _, x := range n.im.g.Nodes[from:] {
+		for _, t := range x.Types {
+			for _, d := range t.Shape {
+				if !d.IsStatic() && len(d.String()) > maxDimText {
+					n.fail("its shape is an expression of more than %d characters", maxDimText)
+					return
+				}
+			}
+		}
+	}
 }
 
 // label gives the model's name to the node of the first output, where it is new, and marks the others as parts of it.
@@ -251,10 +267,7 @@ func (n *node) label(from int) {
 	if len(n.out) > 0 && n.out[0] != nil {
 		main = n.out[0].node.Node()
 	}
-	name := n.name()
-	if n.im.leaves[name] {
-		name += "." + n.p.OpType
-	}
+	name := n.im.nodeName(n)
 	for _, x := range g.Nodes[from:] {
 		if n.im.labelled[x] { // of an input that was made just now
 			continue
@@ -271,6 +284,19 @@ func (n *node) label(from int) {
 			x.Out(0).Named(x.Name + "." + x.Row.Name)
 		}
 	}
+}
+
+// nodeName is a name that no input, initializer or node before it has.
+func (im *importer) nodeName(n *node) string {
+	name := n.name()
+	if im.leaves[name] {
+		name += "." + n.p.OpType
+	}
+	im.named[name]++
+	if k := im.named[name]; k > 1 {
+		name += "." + strconv.Itoa(k-1)
+	}
+	return name
 }
 
 // ---- what rows ask for ----
@@ -444,6 +470,9 @@ func (n *node) axes(list []int64, rank int) []int {
 		k := n.wrap(a, rank, "axis")
 		if slices.Contains(out, k) {
 			n.fail("axis %d is named twice", a)
+		}
+		if n.err != nil {
+			return nil
 		}
 		out = append(out, k)
 	}

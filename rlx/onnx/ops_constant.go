@@ -115,6 +115,11 @@ func trackFill(n *node) []*dimTensor {
 
 func buildFill(n *node) {
 	t, shape := n.fill(), n.list(0, "shape")
+	for _, d := range shape {
+		if v, ok := d.Static(); ok && v < 0 {
+			n.fail("shape has length %d, expected at least 0", v)
+		}
+	}
 	if !n.ok() {
 		return
 	}
@@ -144,10 +149,7 @@ func trackRange(n *node) []*dimTensor {
 	return []*dimTensor{t}
 }
 
-// maxLiteral is the size in bytes up to which a sequence of numbers is written into the graph.
-const maxLiteral = 1 << 16
-
-// buildRange is start + delta * (0, 1, 2 ...). Numbers up to a symbolic length are the running sum of as many ones.
+// buildRange is start + delta * (0, 1, 2 ...), where the count is the running sum of ones: its length may be a symbol.
 func buildRange(n *node) {
 	d := n.typ(0).DType
 	length, ok := n.rangeLength()
@@ -159,18 +161,13 @@ func buildRange(n *node) {
 	if d == ir.F16 || d == ir.BF16 {
 		wide = ir.F32
 	}
-	var y ir.Value
-	if k, known := length.Static(); known && k*int64(wide.Size()) <= maxLiteral {
-		y = op.Iota(n.im.g, k, wide)
-	} else {
-		one, err := ir.Zeros(wide, 1)
-		if err != nil {
-			n.fail("%w", err)
-			return
-		}
-		ir.PutInt(wide, one.Bytes(), 0, 1)
-		y = op.CumsumWith(op.Expand(n.im.g.Constant(one), length), op.CumAttrs{Axis: 0, Exclusive: true})
+	one, err := ir.Zeros(wide, 1)
+	if err != nil {
+		n.fail("%w", err)
+		return
 	}
+	ir.PutInt(wide, one.Bytes(), 0, 1)
+	y := op.CumsumWith(op.Expand(n.im.g.Constant(one), length), op.CumAttrs{Axis: 0, Exclusive: true})
 	if !n.isNumber(2, 1) {
 		y = op.Mul(y, castTo(delta, wide))
 	}
@@ -307,6 +304,12 @@ func trackCast(n *node) []*dimTensor {
 
 func buildCast(n *node) {
 	d := n.castDType()
+	if !n.ok() {
+		return
+	}
+	if n.castKonst(d) {
+		return
+	}
 	x := n.val(0)
 	switch {
 	case !n.ok():
@@ -317,4 +320,21 @@ func buildCast(n *node) {
 	default:
 		n.ret(op.Cast(x, d))
 	}
+}
+
+// castKonst casts a small float constant at once, so that what reads it still finds a constant.
+func (n *node) castKonst(d ir.DType) bool {
+	t := n.konst(0)
+	if t == nil || t.Len() > maxTracked || !ir.Float.Has(t.DType()) || !ir.Float.Has(d) || len(n.out) == 0 {
+		return false
+	}
+	out, err := ir.Zeros(d, t.Shape()...)
+	if err != nil {
+		return false
+	}
+	for i := range t.Len() {
+		ir.PutFloat(d, out.Bytes(), i, t.Float(i))
+	}
+	n.out[0] = n.im.constant(out)
+	return true
 }

@@ -22,8 +22,8 @@ var arithmeticRows = []row{
 	fold("Sum", 8, op.Add[iv, iv], foldDims(addDims)),
 	{op: "Mean", since: 8, in: arity{1, many}, build: buildMean},
 
-	unary("Abs", 6, op.Abs),
-	unary("Neg", 6, op.Neg),
+	tracked(unary("Abs", 6, op.Abs), eachDim(func(e []ir.Dim) (ir.Dim, bool) { return e[0], atLeastZero(e[0]) })),
+	tracked(unary("Neg", 6, op.Neg), eachDim(func(e []ir.Dim) (ir.Dim, bool) { return unsaturated(ir.Dim{}.Sub(e[0])) })),
 	unary("Sign", 9, op.Sign),
 	unary("Reciprocal", 6, op.Reciprocal),
 	unary("Sqrt", 6, op.Sqrt),

@@ -21,6 +21,37 @@ var normRows = []row{
 	{op: "GroupNormalization", since: 18, in: arity{3, 3}, attrs: []attrDecl{float("epsilon", 1e-5), required(integer("num_groups", 0))}, build: buildGroupNorm},
 	{op: "GroupNormalization", since: 21, in: arity{3, 3}, build: buildGroupNorm,
 		attrs: []attrDecl{float("epsilon", 1e-5), required(integer("num_groups", 0)), integer("stash_type", 1, 1)}},
+	{op: "LpNormalization", since: 1, in: arity{1, 1}, attrs: []attrDecl{integer("axis", -1), integer("p", 2, 1, 2)}, build: buildAlong(lpNorm)},
+	{op: "MeanVarianceNormalization", since: 9, in: arity{1, 1}, attrs: []attrDecl{integers("axes")}, build: buildMeanVariance},
+}
+
+// lpNorm is x divided by its norm along axis; zeros stay zeros.
+func lpNorm(n *node, x ir.Value, axis int) ir.Value {
+	fn := op.ReduceFn("l2")
+	if n.i("p") == 1 {
+		fn = "l1"
+	}
+	norm := op.Reduce(x, fn, []int{axis}, true)
+	return op.Where(op.Eq(norm, 0), 0, op.Div(x, norm))
+}
+
+// buildMeanVariance is (x - mean) / (deviation + 1e-9) over axes, which are N, H and W unless given.
+func buildMeanVariance(n *node) {
+	x := n.val(0)
+	if !n.ok() {
+		return
+	}
+	list := n.intList("axes")
+	if list == nil {
+		list = []int64{0, 2, 3}
+	}
+	axes := n.axes(list, x.Rank())
+	if !n.ok() {
+		return
+	}
+	d := op.Sub(x, op.Reduce(x, "mean", axes, true))
+	deviation := op.Sqrt(op.Reduce(op.Mul(d, d), "mean", axes, true))
+	n.ret(op.Div(d, op.Add(deviation, 1e-9)))
 }
 
 func softmax(_ *node, x ir.Value, axis int) ir.Value    { return op.Softmax(x, axis) }

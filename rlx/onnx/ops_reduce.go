@@ -1,6 +1,9 @@
 package onnx
 
 import (
+	"math"
+	"slices"
+
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
@@ -64,11 +67,60 @@ func buildReduce(n *node, fn op.ReduceFn) {
 		return
 	}
 	d := x.DType()
+	if v, ok := leastOf(fn, d); ok && emptied(x, axes) {
+		n.ret(op.Expand(n.im.g.Constant(v), reduced(x, axes, n.i("keepdims") != 0)...))
+		return
+	}
 	if only := ir.Float; !only.Has(d) && (fn == "mean" || fn == "l2" || fn == "log_sum" || fn == "logsumexp") {
 		n.ret(op.Cast(op.Reduce(op.Cast(x, ir.F64), fn, axes, n.i("keepdims") != 0), d)) // integers, rounded toward zero
 		return
 	}
 	n.ret(op.Reduce(x, fn, axes, n.i("keepdims") != 0))
+}
+
+// emptied says that an element of the reduction is certainly made of nothing.
+func emptied(x ir.Value, axes []int) bool {
+	for i, d := range x.Shape() {
+		if d.Is(0) && (len(axes) == 0 || slices.Contains(axes, i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// reduced is the shape of x without axes, or with 1 in their place.
+func reduced(x ir.Value, axes []int, keep bool) []ir.Dim {
+	out := []ir.Dim{}
+	for i, d := range x.Shape() {
+		switch gone := len(axes) == 0 || slices.Contains(axes, i); {
+		case !gone:
+			out = append(out, d)
+		case keep:
+			out = append(out, ir.D(1))
+		}
+	}
+	return out
+}
+
+// leastOf is what ONNX gives for the maximum of nothing, the least value of the dtype, and the greatest for the minimum.
+func leastOf(fn op.ReduceFn, d ir.DType) (*ir.Tensor, bool) {
+	sign := map[op.ReduceFn]int{"max": -1, "min": 1}[fn]
+	t, err := ir.Zeros(d)
+	if sign == 0 || err != nil {
+		return nil, false
+	}
+	lo, hi := whole(d)
+	switch {
+	case ir.Float.Has(d):
+		ir.PutFloat(d, t.Bytes(), 0, math.Inf(sign))
+	case d == ir.U64 && sign > 0:
+		ir.PutInt(d, t.Bytes(), 0, -1)
+	case sign > 0:
+		ir.PutInt(d, t.Bytes(), 0, hi)
+	default:
+		ir.PutInt(d, t.Bytes(), 0, lo)
+	}
+	return t, true
 }
 
 // reduceNothing is the reduction over no axes: of each element by itself.

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -44,12 +45,15 @@ var layoutRows = []row{
 	}},
 	{op: "DepthToSpace", since: 1, in: arity{1, 1}, attrs: []attrDecl{required(integer("blocksize", 0)), str("mode", "DCR", "CRD")}, build: buildDepthToSpace},
 	{op: "SpaceToDepth", since: 1, in: arity{1, 1}, attrs: []attrDecl{required(integer("blocksize", 0)), str("mode", "DCR", "CRD")}, build: buildSpaceToDepth},
+	{op: "Upsample", since: 7, in: arity{1, 1}, attrs: []attrDecl{str("mode", "nearest", "linear"), required(floats("scales"))}, build: buildUpsample},
+	{op: "Upsample", since: 9, in: arity{2, 2}, attrs: []attrDecl{str("mode", "nearest", "linear")}, build: buildUpsample},
+	{op: "Resize", since: 10, in: arity{2, 2}, attrs: []attrDecl{str("mode", "nearest", "linear")}, build: buildUpsample},
 	{op: "Resize", since: 11, in: arity{1, 4}, build: buildResize, attrs: []attrDecl{
 		str("coordinate_transformation_mode", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
 			"tf_crop_and_resize"),
 		float("cubic_coeff_a", -0.75), integer("exclude_outside", 0, 0, 1), float("extrapolation_value", 0),
 		str("mode", "nearest", "linear", "cubic"), str("nearest_mode", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
-		integer("antialias", 0, 0), integers("axes"), str("keep_aspect_ratio_policy", "stretch"),
+		integer("antialias", 0, 0), integers("axes"), str("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller"),
 	}},
 }
 
@@ -598,10 +602,63 @@ func buildResize(n *node) {
 	switch {
 	case given(3):
 		a.Sizes = n.list(3, "sizes")
+		if policy := n.s("keep_aspect_ratio_policy"); policy != "stretch" && n.ok() {
+			a.Sizes = n.keepAspect(a, policy == "not_larger")
+		}
 	case given(2):
 		a.Scales = n.floatsOf(2, "scales")
 	default:
 		n.fail("neither sizes nor scales are given")
+	}
+	if x := n.val(0); n.ok() {
+		n.ret(op.Resize(x, a))
+	}
+}
+
+// keepAspect gives the sizes that scale all axes alike: as much as fits into the wanted sizes, or as little as covers them.
+func (n *node) keepAspect(a op.ResizeAttrs, fits bool) []ir.Dim {
+	shape := n.typ(0).Shape
+	var in []ir.Dim
+	for i := range a.Sizes {
+		axis := int64(i)
+		if a.Axes != nil && i < len(a.Axes) {
+			axis = a.Axes[i]
+		}
+		if k := n.wrap(axis, len(shape), "axis"); n.ok() {
+			in = append(in, shape[k])
+		}
+	}
+	from, ok1 := ir.StaticShape(in)
+	to, ok2 := ir.StaticShape(a.Sizes)
+	if n.ok() && (!ok1 || !ok2) {
+		n.refuse("keep_aspect_ratio_policy", "the sizes depend on the shapes of inputs, expected known integers")
+	}
+	if !n.ok() {
+		return nil
+	}
+	scale := float32(0)
+	for i := range from {
+		s := float32(to[i]) / float32(from[i])
+		if i == 0 || fits == (s < scale) {
+			scale = s
+		}
+	}
+	out := make([]ir.Dim, len(from))
+	for i, d := range from {
+		out[i] = ir.D(int64(math.Floor(float64(scale)*float64(d) + 0.5)))
+	}
+	return out
+}
+
+// buildUpsample reads the operators before Resize had coordinate modes.
+func buildUpsample(n *node) {
+	a := op.ResizeAttrs{Mode: op.ResizeMode(n.s("mode")), CoordinateMode: op.Asymmetric, NearestMode: op.NearestFloor}
+	if at := n.attr("scales"); at != nil {
+		for _, f := range at.Floats {
+			a.Scales = append(a.Scales, float64(f))
+		}
+	} else {
+		a.Scales = n.floatsOf(1, "scales")
 	}
 	if x := n.val(0); n.ok() {
 		n.ret(op.Resize(x, a))

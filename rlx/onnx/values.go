@@ -47,7 +47,7 @@ type dimTensor struct {
 const maxTracked = ir.MaxStaticInput
 
 // maxDimText bounds the size of an expression, and with it the work that a hostile model can cause.
-const maxDimText = 2048
+const maxDimText = 512
 
 func vector(d ...ir.Dim) *dimTensor { return &dimTensor{ir.I64, []int64{int64(len(d))}, d} }
 func scalar(d ir.Dim) *dimTensor    { return &dimTensor{ir.I64, nil, []ir.Dim{d}} }

@@ -44,8 +44,7 @@
 #endif
 #endif
 
-// A machine may run a twin only if it has every feature in the list of its region.
-
+// The target regions. A machine may run a twin only if it has every feature in the list of its region.
 #define RLX_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define RLX_TARGET_BEGIN(features) RLX_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))

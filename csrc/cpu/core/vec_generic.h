@@ -106,8 +106,8 @@ RLX_FN vm mand(vm a, vm b) { return {a.v & b.v}; }
 RLX_FN vm mor(vm a, vm b) { return {a.v | b.v}; }
 RLX_FN vm mxor(vm a, vm b) { return {a.v ^ b.v}; }
 RLX_FN vm mnot(vm a) { return {~a.v}; }
-RLX_FN vi select(vm m, vi a, vi b) { return {(m.v & a.v) | (~m.v & b.v)}; }
-RLX_FN vf select(vm m, vf a, vf b) { return {(f32x4)((m.v & (i32x4)a.v) | (~m.v & (i32x4)b.v))}; }
+RLX_FN vi select(vm m, vi a, vi b) { return {m.v ? a.v : b.v}; }
+RLX_FN vf select(vm m, vf a, vf b) { return {m.v ? a.v : b.v}; }
 RLX_FN unsigned mask_bits(vm m) {
 #if defined(RLX_X86)
   return static_cast<unsigned>(_mm_movemask_ps((f32x4)m.v));
@@ -284,7 +284,7 @@ RLX_FN f64x2 sqrt_half(f64x2 a) {
 #endif
 }
 RLX_FN vd sqrt(vd a) { return {sqrt_half(a.lo), sqrt_half(a.hi)}; }
-RLX_FN f64x2 select_half(i64x2 m, f64x2 a, f64x2 b) { return (f64x2)((m & (i64x2)a) | (~m & (i64x2)b)); }
+RLX_FN f64x2 select_half(i64x2 m, f64x2 a, f64x2 b) { return m ? a : b; }
 RLX_FN vd raw_min(vd a, vd b) {
   return {select_half((i64x2)(a.lo < b.lo), a.lo, b.lo), select_half((i64x2)(a.hi < b.hi), a.hi, b.hi)};
 }

@@ -220,6 +220,8 @@ void cast(const Call &c, Range r, const Lanes &l) {
   const int from = int(c.in(0).dtype), to = int(c.out(0).dtype);
   Work w;
   w.saturate = c.attrs<rlx_CastAttrs>().saturate != 0;
+  w.lo = from;
+  w.hi = to;
   w.loop = from == to ? pick_copy(rlx_dtype_sizes[from]) : l.cast(from, to);
   if (w.loop == nullptr) w.loop = pick_cast(from, to);
   if (w.loop == nullptr) return c.fail("C2", "%s to %s is not defined", rlx_dtype_names[from], rlx_dtype_names[to]);
@@ -311,6 +313,8 @@ RLX_ENTRIES(generic)
 RLX_ENTRIES(avx2)
 RLX_ENTRIES(avx512)
 #endif
+
+Split heavy(const Call &c) { return {c.out(0).count, 512}; }
 
 void activation_f64(const Call &c, Range r) { run_plain(c, r, pick_unary_f64(int(c.attrs<rlx_ActivationAttrs>().fn)), parameters(c, 1)); }
 void activation_backward_f64(const Call &c, Range r) {

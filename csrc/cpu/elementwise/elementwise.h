@@ -22,7 +22,7 @@ struct Work {
   int inputs = 1;
   Loop inner = nullptr;         // of loops that wrap another one
   double alpha = 0, beta = 0;   // parameters of the function, or the bounds of Clamp
-  int64_t lo = 0, hi = 0;       // bounds of an integer Clamp
+  int64_t lo = 0, hi = 0;       // bounds of an integer Clamp; dtypes of Cast
   bool saturate = true;         // of Cast
 };
 

@@ -1,7 +1,7 @@
-// Gradients of functions of f32, 16 lanes. See loops.h.
+// Gradients of functions of f32, and splines, 16 lanes. See loops.h.
 #include "../core/rlx_begin.h"
 
-#include "elementwise.h"
+#include "spline_types.h"
 
 #if defined(RLX_X86)
 namespace rlx {
@@ -16,9 +16,15 @@ namespace {
 #include "../core/scalar_gen.h"
 #include "loops.h"
 #include "gradients.h"
+#include "spline.h"
 }  // namespace
 
 Loop backward_avx512(int fn) { return backward_of(fn); }
+
+extern const SplineLoops splines_avx512 = {
+    {spline_loop<f32_form, false>, spline_loop<f16_form, false>, spline_loop<bf16_form, false>},
+    {spline_loop<f32_form, true>, spline_loop<f16_form, true>, spline_loop<bf16_form, true>},
+    {spline_coeff_loop<f32_form>, spline_coeff_loop<f16_form>, spline_coeff_loop<bf16_form>}};
 
 RLX_TARGET_END
 

@@ -1,42 +1,45 @@
+// Copy and Concat: boxes as they are. Contract: the bits of the operands, bound exact.
 #include "../core/rlx_begin.h"
-#include "../core/kernel.h"
 
-namespace rlx::shape {
+#include "box.h"
+
+namespace rlx {
+namespace shape {
 namespace {
 
-// One run along the last axis: n elements of type T, step elements apart in x.
-template <class T> void run(T *y, const T *x, int64_t n, int64_t step) {
-  if (step == 0) {
-    const T v = *x;
-    for (int64_t i = 0; i < n; i++) y[i] = v;
-    return;
-  }
-  for (int64_t i = 0; i < n; i++) y[i] = x[i * step];
-}
-
-template <class T> void copy_as(const Call &c, Range r) {
-  const T *x = c.in_ptr<T>(0);
-  T *y = c.out_ptr<T>(0) + r.begin;
-  int64_t dims[RLX_MAX_RANK], strides[1][RLX_MAX_RANK];
-  const Operand &in = c.in(0);
-  for (uint32_t d = 0; d < in.rank; d++) dims[d] = in.dims[d], strides[0][d] = in.strides[d];
-  const int rank = merge_axes(dims, int(in.rank), strides, 1);
-  for (Walk<1> w(dims, rank, strides, r.begin, r.end); w.next(); y += w.n) {
-    if (w.step[0] == 1) std::memcpy(y, x + w.at[0], size_t(w.n) * sizeof(T));
-    else run(y, x + w.at[0], w.n, w.step[0]);
-  }
+Box copy_box(const Call &c) {
+  int64_t strides[RLX_MAX_RANK];
+  dense_strides(c.out(0).dims, int(c.out(0).rank), strides);
+  return box_to(c.in(0), c.in_data[0], c.out_data[0], strides);
 }
 
 }  // namespace
 
-// y[i...] = x[i...]: bits move unchanged, so a type is its size.
-void copy(const Call &c, Range r) {
-  switch (rlx_dtype_sizes[c.out(0).dtype]) {
-    case 1: return copy_as<uint8_t>(c, r);
-    case 2: return copy_as<uint16_t>(c, r);
-    case 4: return copy_as<uint32_t>(c, r);
-    default: return copy_as<uint64_t>(c, r);
-  }
+Split copy_units(const Call &c) {
+  const Box b = copy_box(c);
+  return {b.units, b.grain};
 }
 
-}  // namespace rlx::shape
+// y[i...] = x[i...]. The result may be x's own memory, which is then contiguous: no unit is left to move.
+void copy(const Call &c, Range r) {
+  const Box b = copy_box(c);
+  for (int64_t at = r.begin; at < r.end && !c.stopped(); at += b.grain) box_move(b, at, at + b.grain < r.end ? at + b.grain : r.end);
+}
+
+// y[.., at_k + i, ..] = x_k[.., i, ..], where at_k is the sum of the lengths before x_k.
+void concat(const Call &c, Range) {
+  const Operand &out = c.out(0);
+  const int64_t axis = wrap_axis(c.attrs<rlx_ConcatAttrs>().axis, out.rank);
+  const int size = rlx_dtype_sizes[out.dtype];
+  int64_t strides[RLX_MAX_RANK], at = 0;
+  dense_strides(out.dims, int(out.rank), strides);
+  Moves moves(c);
+  for (uint32_t k = 0; k < c.cmd->num_in; k++) {
+    moves.add(box_to(c.in(int(k)), c.in_data[k], c.out_ptr<char>(0) + at * strides[axis] * size, strides));
+    at += c.in(int(k)).dims[axis];
+  }
+  moves.flush();
+}
+
+}  // namespace shape
+}  // namespace rlx

@@ -1,1 +1,3 @@
-KERNEL(Copy, any, generic, strided, elements, copy)
+SPLIT(copy_units)
+KERNEL(Copy, any, generic, strided, copy_units, copy)
+KERNEL(Concat, any, generic, strided, whole, concat)

@@ -1,6 +1,8 @@
 package ref
 
 import (
+	"fmt"
+
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
@@ -38,7 +40,7 @@ func (t tensor) indexText(i int) string {
 	if err != nil {
 		return err.Error()
 	}
-	return printed(x.At(0))
+	return fmt.Sprint(x.At(0))
 }
 
 // list is all indices along one axis of d elements, checked and wrapped.

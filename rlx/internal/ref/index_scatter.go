@@ -1,14 +1,11 @@
 package ref
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
-
-func printed(v any) string { return fmt.Sprint(v) }
 
 // scatter combines element i of u, in order, with element to(i) of y. Sums and products of floats stay in f64 from the first update to
 // the last, and the touched elements round once.

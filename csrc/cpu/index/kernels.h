@@ -1,0 +1,5 @@
+KERNEL(Gather, any, generic, strided, whole, gather)
+PREPARE(Gather, any, gather_prepare)
+KERNEL(GatherNd, any, generic, strided, whole, gather_nd)
+PREPARE(GatherNd, any, gather_prepare)
+KERNEL(GatherElements, any, generic, strided, whole, gather_elements)

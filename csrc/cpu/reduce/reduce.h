@@ -1,0 +1,88 @@
+// reduce.h: what the files of Reduce share. A kernel sees the kept axes, whose elements are the results, and the reduced axes, both
+// merged as far as strides allow.
+//
+//   rows      the reduced elements of a result lie together (or anywhere: then they are gathered): one result at a time, in lanes
+//   columns   the results lie together in x: lanes are results, each of which adds its elements in order
+//
+// Few results of many elements are cut into blocks of the reduced elements, whose partial results are combined in order. All of it
+// depends on shapes and strides alone, never on threads: a result has the same bits in whatever Range it is computed.
+#pragma once
+#include "../core/rlx_begin.h"
+#include "../core/kernel.h"
+
+namespace rlx {
+namespace reduce {
+
+struct Plan {
+  int kept = 0, reduced = 0;  // ranks
+  int64_t kept_dims[RLX_MAX_RANK] = {}, kept_strides[1][RLX_MAX_RANK] = {};
+  int64_t dims[RLX_MAX_RANK] = {}, strides[1][RLX_MAX_RANK] = {};
+  int64_t start = 0;            // of the first reduced element, seen from the element of x with all indices 0
+  int64_t count = 1, n = 1;     // results; elements that each is made of
+  int64_t fn = 0;               // rlx_ReduceFn
+  bool columns = false;
+  int64_t blocks = 1, block = 0;  // parts of the reduced elements and their length
+
+  Walk<1> results(int64_t begin, int64_t end) const { return Walk<1>(kept_dims, kept, kept_strides, begin, end); }
+  Walk<1> elements(int64_t begin, int64_t end) const { return Walk<1>(dims, reduced, strides, begin, end); }
+};
+
+Plan plan_of(const Command &c);
+
+constexpr int TILE = 256;    // columns that are accumulated together
+constexpr int GATHER = 256;  // elements gathered together
+
+// What is left to do for a float result when all elements are in.
+inline double finish(const Plan &p, double s) {
+  switch (p.fn) {
+    case rlx_ReduceFn_mean: return s / double(p.n);
+    case rlx_ReduceFn_l2: return ::sqrt(s);
+    case rlx_ReduceFn_log_sum: return ::log(s);
+    default: return s;
+  }
+}
+
+// Runs the kernel of one dtype. M gives
+//   Acc                                                      the type of a partial result
+//   void part(x, plan, begin, end, from, to, Acc *)          partial results [begin, end) of the reduced elements [from, to)
+//   Acc join(fn, Acc, Acc), void put(plan, Acc *, y, n)      combines two; writes n results
+template <class M> struct Driver {
+  typedef typename M::T T;
+  typedef typename M::Acc Acc;
+
+  struct Job {
+    const Call *call;
+    const Plan *plan;
+  };
+  static void block(void *ctx, int64_t begin, int64_t end, int) {
+    const Job &j = *static_cast<const Job *>(ctx);
+    const Plan &p = *j.plan;
+    for (int64_t b = begin; b < end && !j.call->stopped(); b++) {
+      const int64_t from = b * p.block, to = from + p.block < p.n ? from + p.block : p.n;
+      M::part(j.call->template in_ptr<T>(0), p, 0, p.count, from, to, static_cast<Acc *>(j.call->scratch) + b * p.count);
+    }
+  }
+
+  static void run(const Call &c, Range r) {
+    const Plan p = plan_of(*c.cmd);
+    if (p.blocks > 1) {
+      Job j = {&c, &p};
+      c.parallel(p.blocks, 1, block, &j);
+      if (c.stopped()) return;
+      Acc *a = static_cast<Acc *>(c.scratch);
+      for (int64_t b = 1; b < p.blocks; b++)
+        for (int64_t i = 0; i < p.count; i++) a[i] = M::join(p.fn, a[i], a[b * p.count + i]);
+      M::put(p, a, c.template out_ptr<T>(0), p.count);
+      return;
+    }
+    Acc a[TILE];
+    for (int64_t i = r.begin; i < r.end && !c.stopped(); i += TILE) {
+      const int64_t n = r.end - i < TILE ? r.end - i : TILE;
+      M::part(c.template in_ptr<T>(0), p, i, i + n, 0, p.n, a);
+      M::put(p, a, c.template out_ptr<T>(0) + i, n);
+    }
+  }
+};
+
+}  // namespace reduce
+}  // namespace rlx

@@ -1,0 +1,33 @@
+// Reduce, ArgMax and ArgMin of f32, f16 and bf16, 8 lanes. See reduce_body.h and arg_body.h.
+#include "../core/rlx_begin.h"
+
+#include "arg.h"
+#include "lines.h"
+#include "reduce.h"
+
+#if defined(RLX_X86)
+namespace rlx {
+namespace reduce {
+
+RLX_TARGET_AVX2_BEGIN
+namespace {
+#include "../core/vec_avx2.h"
+#include "../core/vec_math.h"
+#include "forms.h"
+#include "reduce_body.h"
+#include "arg_body.h"
+}  // namespace
+
+void reduce_f32_avx2(const Call &c, Range r) { Driver<Floats<f32_form>>::run(c, r); }
+void reduce_f16_avx2(const Call &c, Range r) { Driver<Floats<f16_form>>::run(c, r); }
+void reduce_bf16_avx2(const Call &c, Range r) { Driver<Floats<bf16_form>>::run(c, r); }
+void arg_f32_avx2(const Call &c, Range r) { arg_floats<f32_form>(c, r); }
+void arg_f16_avx2(const Call &c, Range r) { arg_floats<f16_form>(c, r); }
+void arg_bf16_avx2(const Call &c, Range r) { arg_floats<bf16_form>(c, r); }
+
+RLX_TARGET_END
+
+}  // namespace reduce
+}  // namespace rlx
+
+#endif

@@ -1,0 +1,243 @@
+// reduce_body.h: Reduce of f32, f16 and bf16. Text for the anonymous namespace of an instruction set, after vec_math.h and forms.h.
+// The loops read f32; Source widens or gathers what lies otherwise, piece by piece.
+//
+// Sums and products run in f64 lanes: exact to 2^-52 a step, which bounds the relative error of a sum of 2^24 equal-signed values by
+// 2^-24, the rounding of the result. max and min run in f32.
+
+// The functions of elements that are added up.
+struct same { static RLX_FN vd of(vf x) { return wide(x); } };
+struct magnitude { static RLX_FN vd of(vf x) { return wide(abs(x)); } };
+struct squared {
+  static RLX_FN vd of(vf x) {
+    const vd w = wide(x);
+    return w * w;
+  }
+};
+
+template <class Map> struct sum_of {
+  typedef vd A;
+  static constexpr double START = 0;
+  static RLX_FN A start() { return splat<vd>(0.0); }
+  static RLX_FN A step(A a, vf x) { return a + Map::of(x); }
+  static RLX_FN A join(A a, A b) { return a + b; }
+  static RLX_FN double join(double a, double b) { return a + b; }
+};
+struct prod_of {
+  typedef vd A;
+  static constexpr double START = 1;
+  static RLX_FN A start() { return splat<vd>(1.0); }
+  static RLX_FN A step(A a, vf x) { return a * wide(x); }
+  static RLX_FN A join(A a, A b) { return a * b; }
+  static RLX_FN double join(double a, double b) { return a * b; }
+};
+RLX_FN double of_zeros(double a, bool negative) { return a != 0 ? a : negative ? -0.0 : 0.0; }
+struct max_of {
+  typedef vf A;
+  static constexpr double START = -INFINITY;
+  static RLX_FN A start() { return splat<vf>(START); }
+  static RLX_FN A step(A a, vf x) { return max_strict(a, x); }
+  static RLX_FN A join(A a, A b) { return max_strict(a, b); }
+  static RLX_FN double join(double a, double b) {
+    if (a == b) return of_zeros(a, __builtin_signbit(a) && __builtin_signbit(b));
+    return a > b || a != a ? a : b;
+  }
+};
+struct min_of {
+  typedef vf A;
+  static constexpr double START = INFINITY;
+  static RLX_FN A start() { return splat<vf>(START); }
+  static RLX_FN A step(A a, vf x) { return min_strict(a, x); }
+  static RLX_FN A join(A a, A b) { return min_strict(a, b); }
+  static RLX_FN double join(double a, double b) {
+    if (a == b) return of_zeros(a, __builtin_signbit(a) || __builtin_signbit(b));
+    return a < b || a != a ? a : b;
+  }
+};
+
+RLX_FN void lanes_to(double *t, vd a) { std::memcpy(t, &a, sizeof a); }
+RLX_FN void lanes_to(double *t, vf a) {
+  const vd w = wide(a);
+  std::memcpy(t, &w, sizeof w);
+}
+
+// Where elements come from. fetch writes n of them, from element `at` on, step apart.
+struct Source {
+  const void *x;
+  void (*fetch)(float *to, const void *x, int64_t at, int64_t n, int64_t step);
+  bool direct;  // x is f32
+};
+
+template <class F> void fetch(float *to, const void *from, int64_t at, int64_t n, int64_t step) {
+  typedef typename F::T T;
+  const T *x = static_cast<const T *>(from) + at;
+  for (int64_t i = 0; i < n; i += LANES, to += LANES) {
+    const int m = int(n - i < LANES ? n - i : LANES);
+    T t[LANES];
+    const T *p = x + i;
+    if (step != 1) {
+      for (int j = 0; j < m; j++) t[j] = x[(i + j) * step];
+      p = t;
+    }
+    if (m == LANES) store(to, F::get(p));
+    else store_part(to, F::get_part(p, m), m);
+  }
+}
+
+// One result: four vectors of lanes take turns, whatever runs the elements come in.
+template <class Op> struct RowSum {
+  typename Op::A a[4];
+
+  // Written out: an implicit constructor would not take the instruction set.
+  RLX_FN RowSum() {
+    for (int k = 0; k < 4; k++) a[k] = Op::start();
+  }
+  RLX_FN void add(const float *x, int64_t n) {
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES)
+      for (int k = 0; k < 4; k++) a[k] = Op::step(a[k], load(x + i + k * LANES));
+    for (; i + LANES <= n; i += LANES) a[0] = Op::step(a[0], load(x + i));
+    if (const int left = int(n - i); left > 0) a[1] = Op::step(a[1], keep(load_part(x + i, left), left, splat<vf>(Op::START)));
+  }
+  RLX_FN double value() const {
+    double t[LANES];
+    lanes_to(t, Op::join(Op::join(a[0], a[1]), Op::join(a[2], a[3])));
+    for (int w = LANES / 2; w > 0; w /= 2)
+      for (int i = 0; i < w; i++) t[i] = Op::join(t[i], t[i + w]);
+    return t[0];
+  }
+};
+
+// Hands the reduced elements [from, to) of the result at element `at` of x to s, in contiguous pieces.
+template <class S> RLX_MATH void each_run(const Source &x, int64_t at, const Plan &p, int64_t from, int64_t to, S &s) {
+  alignas(64) float buffer[GATHER];
+  for (Walk<1> w = p.elements(from, to); w.next();) {
+    if (x.direct && w.step[0] == 1) {
+      s.add(static_cast<const float *>(x.x) + at + w.at[0], w.n);
+      continue;
+    }
+    for (int64_t i = 0; i < w.n; i += GATHER) {
+      const int64_t n = w.n - i < GATHER ? w.n - i : GATHER;
+      x.fetch(buffer, x.x, at + w.at[0] + i * w.step[0], n, w.step[0]);
+      s.add(buffer, n);
+    }
+  }
+}
+
+template <class Op> void rows_of(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
+  for (Walk<1> w = p.results(begin, end); w.next();)
+    for (int64_t i = 0; i < w.n; i++) {
+      RowSum<Op> s;
+      each_run(x, p.start + w.at[0] + i * w.step[0], p, from, to, s);
+      *out++ = s.value();
+    }
+}
+
+// Adds `rows` rows that are `step` apart to the accumulators of n columns.
+template <class Op> RLX_FN void column_rows(typename Op::A *a, const float *x, int64_t n, int rows, int64_t step) {
+  int64_t j = 0;
+  for (; j + LANES <= n; j += LANES, a++) {
+    typename Op::A s = *a;
+    for (int r = 0; r < rows; r++) s = Op::step(s, load(x + j + r * step));
+    *a = s;
+  }
+  if (const int left = int(n - j); left > 0)
+    for (int r = 0; r < rows; r++) *a = Op::step(*a, load_part(x + j + r * step, left));
+}
+
+// n <= TILE neighbouring results, the first at element `at` of x.
+template <class Op> void column_tile(const Source &x, int64_t at, const Plan &p, int64_t n, int64_t from, int64_t to, double *out) {
+  typename Op::A a[TILE / LANES];
+  alignas(64) float buffer[TILE];
+  for (int64_t j = 0; j * LANES < n; j++) a[j] = Op::start();
+  for (Walk<1> w = p.elements(from, to); w.next();) {
+    const int64_t step = w.step[0], first = at + w.at[0];
+    int64_t i = 0;
+    if (x.direct)
+      for (; i + 4 <= w.n; i += 4) column_rows<Op>(a, static_cast<const float *>(x.x) + first + i * step, n, 4, step);
+    for (; i < w.n; i++) {
+      if (!x.direct) x.fetch(buffer, x.x, first + i * step, n, 1);
+      column_rows<Op>(a, x.direct ? static_cast<const float *>(x.x) + first + i * step : buffer, n, 1, 0);
+    }
+  }
+  for (int64_t j = 0; j < n; j += LANES) {
+    double t[LANES];
+    lanes_to(t, a[j / LANES]);
+    std::memcpy(out + j, t, sizeof(double) * size_t(n - j < LANES ? n - j : LANES));
+  }
+}
+
+template <class Op> void columns_of(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
+  for (Walk<1> w = p.results(begin, end); w.next();)
+    for (int64_t i = 0; i < w.n; i += TILE) {
+      const int64_t n = w.n - i < TILE ? w.n - i : TILE;
+      column_tile<Op>(x, p.start + w.at[0] + i, p, n, from, to, out);
+      out += n;
+    }
+}
+
+// sum exp(x - m).
+struct ExpSum {
+  vf m;
+  vd a;
+  RLX_FN explicit ExpSum(double top) : m(splat<vf>(top)), a(splat<vd>(0.0)) {}
+  RLX_FN void add(const float *x, int64_t n) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) a = a + wide(exp(load(x + i) - m));
+    if (const int left = int(n - i); left > 0) a = a + wide(keep(exp(load_part(x + i, left) - m), left, splat<vf>(0.0)));
+  }
+};
+
+// m + log(sum exp(x - m)); an infinite maximum counts as 0, since inf - inf would be NaN.
+void logsumexp_of(const Source &x, const Plan &p, int64_t begin, int64_t end, double *out) {
+  rows_of<max_of>(x, p, begin, end, 0, p.n, out);
+  for (Walk<1> w = p.results(begin, end); w.next();)
+    for (int64_t i = 0; i < w.n; i++) {
+      const double m = *out == double(INFINITY) || *out == -double(INFINITY) ? 0 : *out;
+      ExpSum s(m);
+      each_run(x, p.start + w.at[0] + i * w.step[0], p, 0, p.n, s);
+      *out++ = m + ::log(total(s.a));
+    }
+}
+
+template <class Op> void part_of(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
+  return p.columns ? columns_of<Op>(x, p, begin, end, from, to, out) : rows_of<Op>(x, p, begin, end, from, to, out);
+}
+
+void floats(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
+  switch (p.fn) {
+    case rlx_ReduceFn_max: return part_of<max_of>(x, p, begin, end, from, to, out);
+    case rlx_ReduceFn_min: return part_of<min_of>(x, p, begin, end, from, to, out);
+    case rlx_ReduceFn_prod: return part_of<prod_of>(x, p, begin, end, from, to, out);
+    case rlx_ReduceFn_l1: return part_of<sum_of<magnitude>>(x, p, begin, end, from, to, out);
+    case rlx_ReduceFn_l2:
+    case rlx_ReduceFn_sum_square: return part_of<sum_of<squared>>(x, p, begin, end, from, to, out);
+    case rlx_ReduceFn_logsumexp: return logsumexp_of(x, p, begin, end, out);
+    default: return part_of<sum_of<same>>(x, p, begin, end, from, to, out);
+  }
+}
+
+template <class F> struct Floats {
+  typedef typename F::T T;
+  typedef double Acc;
+
+  static void part(const T *x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, Acc *out) {
+    floats({x, fetch<F>, F::DIRECT}, p, begin, end, from, to, out);
+  }
+  static Acc join(int64_t fn, Acc a, Acc b) {
+    switch (fn) {
+      case rlx_ReduceFn_max: return max_of::join(a, b);
+      case rlx_ReduceFn_min: return min_of::join(a, b);
+      case rlx_ReduceFn_prod: return a * b;
+      default: return a + b;
+    }
+  }
+  static void put(const Plan &p, const Acc *a, T *y, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES) {
+      const int64_t m = n - i < LANES ? n - i : LANES;
+      float f[LANES] = {};
+      for (int64_t j = 0; j < m; j++) f[j] = float(finish(p, a[i + j]));
+      if (m == LANES) F::put(y + i, load(f));
+      else F::put_part(y + i, load(f), int(m));
+    }
+  }
+};

@@ -1,0 +1,187 @@
+// Cumsum, CumProd, CumsumBackward and CumMax. A line is scanned in its order with a state that is at least as wide as the elements: f64
+// for f16, bf16 and f32, so that a running sum of 2^24 equal-signed values has a relative error of 2^-24, the rounding of the result.
+// Lines that lie beside each other are scanned together, row by row.
+#include "../core/rlx_begin.h"
+
+#include "../elementwise/convert.h"
+#include "lines.h"
+
+namespace rlx {
+namespace reduce {
+namespace {
+
+constexpr int TILE = 64;  // lines scanned together
+constexpr int64_t WORK = 1 << 14;
+
+struct c64 { float re, im; };
+struct c128 { double re, im; };
+
+// How elements of a dtype become a state and back.
+struct as_f32 {
+  typedef float T;
+  typedef double S;
+  static S get(T x) { return double(x); }
+  static T put(S s) { return float(s); }
+};
+struct as_f64 {
+  typedef double T, S;
+  static S get(T x) { return x; }
+  static T put(S s) { return s; }
+};
+struct as_f16 {
+  typedef uint16_t T;
+  typedef double S;
+  static S get(T x) { return elementwise::f64_from_f16(x); }
+  static T put(S s) { return elementwise::f16_from_f64(s); }
+};
+struct as_bf16 {
+  typedef uint16_t T;
+  typedef double S;
+  static S get(T x) { return elementwise::f64_from_bf16(x); }
+  static T put(S s) { return elementwise::bf16_from_f64(s); }
+};
+struct as_c64 {
+  typedef c64 T;
+  typedef c128 S;
+  static S get(T x) { return {double(x.re), double(x.im)}; }
+  static T put(S s) { return {float(s.re), float(s.im)}; }
+};
+// Integers wrap, so the unsigned type of their size serves both signs.
+template <class U> struct as_int {
+  typedef U T;
+  typedef uint64_t S;
+  static S get(T x) { return x; }
+  static T put(S s) { return T(s); }
+};
+
+template <class S> S one() { return S(1); }
+template <> c128 one<c128>() { return {1, 0}; }
+template <class S> S add(S a, S b) { return a + b; }
+inline c128 add(c128 a, c128 b) { return {a.re + b.re, a.im + b.im}; }
+template <class S> S mul(S a, S b) { return a * b; }
+inline c128 mul(c128 a, c128 b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+
+struct Steps {
+  int64_t n, x, y;  // length; from one element of a line to the next in scan order
+  bool exclusive, product;
+};
+
+// m lines, side elements apart in x and 1 apart in y (side_y).
+template <class F, bool PRODUCT> void scan_tile(const typename F::T *x, int64_t side_x, typename F::T *y, int64_t side_y, int m, const Steps &s) {
+  typename F::S state[TILE];
+  for (int j = 0; j < m; j++) state[j] = PRODUCT ? one<typename F::S>() : typename F::S();
+  for (int64_t k = 0; k < s.n; k++, x += s.x, y += s.y)
+    for (int j = 0; j < m; j++) {
+      const typename F::S v = F::get(x[j * side_x]), next = PRODUCT ? mul(state[j], v) : add(state[j], v);
+      y[j * side_y] = F::put(s.exclusive ? state[j] : next);
+      state[j] = next;
+    }
+}
+
+template <class F> void scan_as(const Call &c, Range r, const Lines &l, const Steps &s, bool reverse) {
+  const typename F::T *x = c.in_ptr<typename F::T>(0);
+  typename F::T *y = c.out_ptr<typename F::T>(0);
+  if (reverse) x -= (s.n - 1) * s.x, y -= (s.n - 1) * s.y;  // steps are negative
+  for (Walk<2> w = l.walk(r.begin, r.end); w.next();)
+    for (int64_t i = 0; i < w.n && !c.stopped();) {
+      const int m = l.y_step == 1 ? 1 : int(w.n - i < TILE ? w.n - i : TILE);
+      const typename F::T *from = x + w.at[0] + i * w.step[0];
+      typename F::T *to = y + w.at[1] + i * w.step[1];
+      if (s.product) scan_tile<F, true>(from, w.step[0], to, w.step[1], m, s);
+      else scan_tile<F, false>(from, w.step[0], to, w.step[1], m, s);
+      i += m;
+    }
+}
+
+void scan(const Call &c, Range r, bool product, bool backward) {
+  const rlx_CumAttrs &a = c.attrs<rlx_CumAttrs>();
+  const Lines l = lines_of(c.in(0), a.axis);
+  const bool reverse = (a.reverse != 0) != backward;
+  const int64_t sign = reverse ? -1 : 1;
+  const Steps s = {l.length, sign * l.x_step, sign * l.y_step, a.exclusive != 0, product};
+  switch (c.in(0).dtype) {
+    case RLX_F32: return scan_as<as_f32>(c, r, l, s, reverse);
+    case RLX_F64: return scan_as<as_f64>(c, r, l, s, reverse);
+    case RLX_F16: return scan_as<as_f16>(c, r, l, s, reverse);
+    case RLX_BF16: return scan_as<as_bf16>(c, r, l, s, reverse);
+    case RLX_C64: return scan_as<as_c64>(c, r, l, s, reverse);
+    case RLX_I8:
+    case RLX_U8: return scan_as<as_int<uint8_t>>(c, r, l, s, reverse);
+    case RLX_I16:
+    case RLX_U16: return scan_as<as_int<uint16_t>>(c, r, l, s, reverse);
+    case RLX_I32:
+    case RLX_U32: return scan_as<as_int<uint32_t>>(c, r, l, s, reverse);
+    default: return scan_as<as_int<uint64_t>>(c, r, l, s, reverse);
+  }
+}
+
+// ---- CumMax
+
+// Elements as numbers that compare as they do. A NaN compares with nothing.
+template <class T> struct plain_value {
+  typedef T V;
+  static V of(T x) { return x; }
+};
+struct f16_value {
+  typedef double V;
+  static V of(uint16_t x) { return elementwise::f64_from_f16(x); }
+};
+struct bf16_value {
+  typedef double V;
+  static V of(uint16_t x) { return elementwise::f64_from_bf16(x); }
+};
+
+// One line. best is where the maximum so far stands first; value is the element whose bits it has, since +0 is above -0.
+template <class T, class P> void max_line(const T *x, int64_t x_step, T *y, void *index, int64_t at, int64_t y_step, T least, int64_t n, const rlx_CumMaxAttrs &a, uint32_t dtype) {
+  typedef typename P::V V;
+  int64_t best = -1;
+  T value = least;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t k = a.reverse != 0 ? n - 1 - i : i, old_best = best;
+    const T here = x[k * x_step], old_value = value;
+    const V v = P::of(here), top = P::of(value);
+    if (best < 0 || v > top || (v != v && top == top)) best = k, value = here;
+    else if (v == top && v == V(0) && std::memcmp(&here, &value, sizeof(T)) != 0 && !(double(v) < 0) && !__builtin_signbit(double(v))) value = here;
+    y[at + k * y_step] = a.exclusive != 0 ? old_value : value;
+    put_index(index, dtype, at + k * y_step, a.exclusive != 0 ? old_best : best);
+  }
+}
+
+template <class T, class P> void max_as(const Call &c, Range r, T least) {
+  const rlx_CumMaxAttrs &a = c.attrs<rlx_CumMaxAttrs>();
+  const Lines l = lines_of(c.in(0), a.axis);
+  for (Walk<2> w = l.walk(r.begin, r.end); w.next();)
+    for (int64_t i = 0; i < w.n && !c.stopped(); i++)
+      max_line<T, P>(c.in_ptr<T>(0) + w.at[0] + i * w.step[0], l.x_step, c.out_ptr<T>(0), c.out_data[1], w.at[1] + i * w.step[1], l.y_step, least, l.length, a, c.out(1).dtype);
+}
+
+}  // namespace
+
+Split scan_split(const Call &c) {
+  const Lines l = lines_of(c.in(0), *static_cast<const int64_t *>(c.cmd->attrs));  // the axis is the first attribute of all scans
+  return split_lines(l.count, l.length, WORK);
+}
+
+void cumsum(const Call &c, Range r) { scan(c, r, false, false); }
+void cumsum_backward(const Call &c, Range r) { scan(c, r, false, true); }
+void cum_prod(const Call &c, Range r) { scan(c, r, true, false); }
+
+void cum_max(const Call &c, Range r) {
+  switch (c.in(0).dtype) {
+    case RLX_F32: return max_as<float, plain_value<float>>(c, r, -INFINITY);
+    case RLX_F64: return max_as<double, plain_value<double>>(c, r, -double(INFINITY));
+    case RLX_F16: return max_as<uint16_t, f16_value>(c, r, 0xfc00);
+    case RLX_BF16: return max_as<uint16_t, bf16_value>(c, r, 0xff80);
+    case RLX_I8: return max_as<int8_t, plain_value<int8_t>>(c, r, INT8_MIN);
+    case RLX_I16: return max_as<int16_t, plain_value<int16_t>>(c, r, INT16_MIN);
+    case RLX_I32: return max_as<int32_t, plain_value<int32_t>>(c, r, INT32_MIN);
+    case RLX_I64: return max_as<int64_t, plain_value<int64_t>>(c, r, INT64_MIN);
+    case RLX_U8: return max_as<uint8_t, plain_value<uint8_t>>(c, r, 0);
+    case RLX_U16: return max_as<uint16_t, plain_value<uint16_t>>(c, r, 0);
+    case RLX_U32: return max_as<uint32_t, plain_value<uint32_t>>(c, r, 0);
+    default: return max_as<uint64_t, plain_value<uint64_t>>(c, r, 0);
+  }
+}
+
+}  // namespace reduce
+}  // namespace rlx

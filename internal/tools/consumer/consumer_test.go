@@ -1,0 +1,178 @@
+package consumer
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/rlx-ml/rlx-go"
+	// By hand: the first row of x times w is [4 3], and softmax([4 3]) = [1/(1+e^-1) 1/(1+e)]; the second is [0 0].
+	expected = "[0.7310586 0.26894143 0.5 0.5] <nil>"
+)
+
+// repo is the root of this repository.
+func repo(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// program is the README's first complete Go program.
+func program(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(repo(t), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindSubmatch(b)
+	if m == nil {
+		t.Fatal("README.md has no complete Go program")
+	}
+	return string(m[1])
+}
+
+// consumer is a module outside the repository that uses root by a replace directive.
+func consumer(t *testing.T, root string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "main.go"), program(t))
+	write(t, filepath.Join(dir, "go.mod"), "module example.com/consumer\n\ngo 1.26.0\n\nrequire "+module+" v0.0.0\n\nreplace "+module+" => "+root+"\n")
+	run(t, dir, []string{"GOFLAGS=-mod=mod"}, "go", "mod", "tidy")
+	return dir
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func check(t *testing.T, dir string, env []string, args ...string) {
+	t.Helper()
+	bin := filepath.Join(dir, "app")
+	run(t, dir, env, "go", append(append([]string{"build", "-o", bin}, args...), ".")...)
+	if out := strings.TrimSpace(run(t, dir, env, bin)); out != expected {
+		t.Errorf("printed %q, expected %q", out, expected)
+	}
+}
+
+func TestReadmeProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the kernels more than once (-short)")
+	}
+	root := repo(t)
+	t.Run("without cgo", func(t *testing.T) { check(t, consumer(t, root), []string{"CGO_ENABLED=0"}) })
+	t.Run("plain", func(t *testing.T) { check(t, consumer(t, root), nil) })
+	t.Run("vendored", func(t *testing.T) {
+		dir := consumer(t, root)
+		run(t, dir, nil, "go", "mod", "vendor")
+		check(t, dir, nil, "-mod=vendor")
+	})
+	t.Run("static", func(t *testing.T) {
+		prefix := t.TempDir()
+		run(t, root, nil, "make", "install", "PREFIX="+prefix)
+		check(t, consumer(t, root), []string{"CGO_LDFLAGS=-L" + filepath.Join(prefix, "lib")}, "-tags", "rlx_static")
+	})
+}
+
+func TestCrossCompiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the standard library for three systems (-short)")
+	}
+	dir := consumer(t, repo(t))
+	for _, target := range []string{"linux/arm64", "darwin/arm64", "windows/amd64"} {
+		goos, goarch, _ := strings.Cut(target, "/")
+		run(t, dir, []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + goarch}, "go", "build", "-o", os.DevNull, ".")
+	}
+}
+
+// An edit of a shared header and one of a kernel reach the binary, in the cgo build and in the static one. It works on a copy of the
+// repository.
+func TestEditsReachTheBinary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the kernels four times (-short)")
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("windows: no native kernels")
+	}
+	root := t.TempDir()
+	files := run(t, repo(t), nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	for _, f := range strings.Split(strings.Trim(files, "\x00"), "\x00") {
+		if strings.HasPrefix(f, "testdata/") || strings.HasPrefix(f, "docs/spec/") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(repo(t), f))
+		if err != nil {
+			continue // deleted, not committed yet
+		}
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(f)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(root, f), string(b))
+	}
+	run(t, root, nil, "cmake", "-S", ".", "-B", "build/cmake", "-DCMAKE_BUILD_TYPE=Release")
+	dir := consumer(t, root)
+	static := []string{"CGO_LDFLAGS=-L" + filepath.Join(root, "build", "lib")}
+	build := func(mark string) {
+		t.Helper()
+		bin := filepath.Join(dir, "app")
+		run(t, dir, nil, "go", "build", "-o", bin, ".")
+		contains(t, bin, mark)
+		run(t, root, nil, "cmake", "--build", "build/cmake", "--parallel")
+		run(t, dir, static, "go", "build", "-tags", "rlx_static", "-o", bin, ".")
+		contains(t, bin, mark)
+	}
+	// A kernel: a marker in its machine code's data.
+	edit(t, filepath.Join(root, "csrc/cpu/core/backend.cpp"), func(s string) string {
+		return s + "\nextern \"C\" __attribute__((used, visibility(\"hidden\"))) const char rlx_edit_mark[] = \"kernel-edit-mark-1\";\n"
+	})
+	build("kernel-edit-mark-1")
+	// A shared header: the marker comes through every file that includes it.
+	edit(t, filepath.Join(root, "csrc/cpu/core/kernel.h"), func(s string) string {
+		return s + "\nnamespace { __attribute__((used)) const char rlx_header_mark[] = \"header-edit-mark-2\"; }\n"
+	})
+	run(t, root, nil, "go", "run", "./rlx/internal/gen/cmd/rlxgen")
+	build("header-edit-mark-2")
+}
+
+func edit(t *testing.T, path string, f func(string) string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, f(string(b)))
+}
+
+func contains(t *testing.T, bin, mark string) {
+	t.Helper()
+	b, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), mark) {
+		t.Errorf("the binary lacks %q: the edit did not reach it", mark)
+	}
+}

