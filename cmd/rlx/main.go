@@ -33,8 +33,7 @@ func main() {
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(runCommand(), inspectCommand(), opsCommand(), backendsCommand(), conformCommand())
-	root.AddCommand(extraCommands()...)
+	root.AddCommand(demoCommand(), runCommand(), inspectCommand(), opsCommand(), backendsCommand(), conformCommand(), benchCommand())
 	for _, c := range root.Commands() {
 		if args := c.Args; args != nil {
 			c.Args = func(c *cobra.Command, a []string) error {

@@ -62,11 +62,11 @@ func (m measure) equal(got, want *ir.Tensor, i int) bool {
 	case !ir.Float.Has(d):
 		return false
 	}
-	size0 := math.Abs(want.Float(i))
-	if m.terms != nil && m.terms[i] > size0 && !math.IsInf(m.terms[i], 0) {
-		size0 = m.terms[i]
+	terms := math.Abs(want.Float(i))
+	if m.terms != nil && m.terms[i] > terms && !math.IsInf(m.terms[i], 0) {
+		terms = m.terms[i]
 	}
-	return m.near(d, got.Float(i), want.Float(i), size0)
+	return m.near(d, got.Float(i), want.Float(i), terms)
 }
 
 // equalComplex measures both parts against the absolute value.
@@ -93,7 +93,7 @@ func (m measure) near(d ir.DType, got, want, terms float64) bool {
 		eps, slack = formats[ir.F32].eps, formats[ir.F32].normal+f.step+f.eps*math.Abs(want)
 	}
 	allowed := abs + ulp*eps*terms + slack
-	if ulp == 0 && abs == 0 && d != ir.F16 && d != ir.BF16 {
+	if m.tol == (ir.Tolerance{}) {
 		allowed = 0
 	}
 	if math.IsInf(want, 0) || math.IsInf(got, 0) { // rounding may decide what overflows

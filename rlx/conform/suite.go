@@ -164,14 +164,13 @@ func (r *rowRun) fail(format string, args ...any) {
 
 // coverage fails for each dtype of each operand that no case used and that inference never refused by name.
 func (r *rowRun) coverage() {
-	for i, o := range r.row.In {
+	for _, o := range r.row.In {
 		for _, d := range o.DTypes.List() {
 			k := fmt.Sprintf("%s %s", o.Name, d)
 			if !r.accepted[k] && r.refused[k] == nil && !r.skipped[k] {
 				r.fail("%s: no case has %s of dtype %s, which the row allows", r.row.Name, o.Name, d)
 			}
 		}
-		_ = i
 	}
 	if len(r.accepted) == 0 && len(r.skipped) == 0 {
 		r.fail("%s: no case is legal", r.row.Name)
@@ -284,6 +283,7 @@ func (r *rowRun) legal(m *maker, c *rowCase) bool {
 			r.accepted[operandKey(r.row, i, x.DType())] = true
 		}
 	}
+	c.attrs = n.Attrs // inference fills in what depends on the operands
 	if c.types = n.Types; c.fails == "" {
 		if err := c.expect(); err != nil {
 			r.fail("%s: ref: %v", c, err)

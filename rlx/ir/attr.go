@@ -84,6 +84,9 @@ func (n Number) String() string {
 
 // ParseNumber reads an integer exactly, else a float; "nan", "inf" and "-inf" are floats.
 func ParseNumber(s string) (Number, error) {
+	if s == "-0" { // which no integer is
+		return FloatNumber(math.Copysign(0, -1)), nil
+	}
 	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return IntNumber(v), nil
 	}

@@ -29,7 +29,7 @@ func (a Attr) format(f reflect.Value) string {
 		}
 		return fmt.Sprintf("%s:%s", typeText(v.Type()), base64.StdEncoding.EncodeToString(v.Bytes()))
 	case []Dim:
-		if v == nil {
+		if v == nil && !a.Required {
 			return "nil"
 		}
 		return shapeText(v)
@@ -43,7 +43,7 @@ func (a Attr) format(f reflect.Value) string {
 		}
 		return f.String()
 	case reflect.Slice:
-		if f.IsNil() {
+		if f.IsNil() && !a.Required {
 			return "nil"
 		}
 		parts := make([]string, f.Len())
@@ -169,7 +169,8 @@ func (a Attr) parseList(f reflect.Value, s string, bad func(error) error) error 
 	return nil
 }
 
-// splitTop splits at the commas that stand outside brackets, parentheses, braces and quotes.
+// splitTop splits at the commas that stand outside brackets, parentheses, braces and quotes. Only plain space is trimmed: a symbol may
+// end in a Unicode one.
 func splitTop(s string) []string {
 	var parts []string
 	depth, start, quoted := 0, 0, false
@@ -188,11 +189,11 @@ func splitTop(s string) []string {
 		case c == ')' || c == ']' || c == '}':
 			depth--
 		case c == ',' && depth == 0:
-			parts = append(parts, strings.TrimSpace(s[start:i]))
+			parts = append(parts, strings.Trim(s[start:i], " \t"))
 			start = i + 1
 		}
 	}
-	if last := strings.TrimSpace(s[start:]); last != "" || len(parts) > 0 {
+	if last := strings.Trim(s[start:], " \t"); last != "" || len(parts) > 0 {
 		parts = append(parts, last)
 	}
 	return parts

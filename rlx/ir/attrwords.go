@@ -175,11 +175,11 @@ func (r *wordReader) bytes() []byte {
 func (a Attr) readWords(r *wordReader, f reflect.Value) {
 	switch a.Kind {
 	case AttrDType:
-		d := DType(r.u32())
-		if d >= numDTypes && r.err == nil { // Invalid is an absent one
-			r.err = fmt.Errorf("%s is not a dtype", d)
+		d := r.u32()
+		if d >= uint32(numDTypes) && r.err == nil { // Invalid is an absent one
+			r.err = fmt.Errorf("%d is not a dtype", d)
 		}
-		f.SetUint(uint64(d))
+		f.SetUint(uint64(uint8(d)))
 	case AttrNumber:
 		n := Number{kind: numberKind(r.u32())}
 		if n.bits = r.u64(); n.kind > numberFloat && r.err == nil {
@@ -238,16 +238,16 @@ func (a Attr) readTensor(r *wordReader, f reflect.Value) {
 	if r.u32() == 0 {
 		return
 	}
-	d, rank := DType(r.u32()), r.u32()
-	if rank > MaxRank {
-		r.err = fmt.Errorf("rank %d, expected at most %d", rank, MaxRank)
+	d, rank := r.u32(), r.u32()
+	if d >= uint32(numDTypes) || rank > MaxRank {
+		r.err = fmt.Errorf("dtype %d of rank %d, expected less than %d and at most %d", d, rank, numDTypes, MaxRank)
 		return
 	}
 	shape := make([]int64, rank)
 	for i := range shape {
 		shape[i] = int64(r.u64())
 	}
-	t, err := FromBytes(d, shape, r.bytes())
+	t, err := FromBytes(DType(d), shape, r.bytes())
 	if r.err == nil {
 		r.err = err
 	}

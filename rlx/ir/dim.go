@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/bits"
 	"slices"
@@ -12,7 +13,7 @@ import (
 
 // Dim is the length of one axis: an int64, or an expression over named symbols built with + - * floordiv ceildiv min max.
 // Expressions are kept canonical (sums of products, sorted), so two Dims that Add and Mul can show equal compare equal with ==.
-// The zero Dim is the length 0.
+// The zero Dim is the length 0. An expression of more than 500 parts becomes a symbol of its own, which no run binds.
 type Dim struct {
 	n int64
 	e unique.Handle[dimExpr] // zero for a static dim
@@ -23,17 +24,47 @@ type dimExpr struct {
 	op   string // "sym", "+", "*", "floordiv", "ceildiv", "min", "max"
 	name string // of a symbol
 	a, b Dim
+	size int // parts, this one included
 }
+
+// maxDimSize bounds the parts of an expression: products of sums grow exponentially.
+const maxDimSize = 500
+
+// largeSymbol begins the names of the symbols that stand for expressions beyond maxDimSize.
+const largeSymbol = "?large."
 
 var staticDim unique.Handle[dimExpr]
 
 // D is the static dim n.
 func D(n int64) Dim { return Dim{n: n} }
 
-// Sym is the dim called name.
+// Sym is the dim called name; the text form reads it back if SymbolName leaves the name as it is.
 func Sym(name string) Dim { return dimOf("sym", name, Dim{}, Dim{}) }
 
-func dimOf(op, name string, a, b Dim) Dim { return Dim{e: unique.Make(dimExpr{op, name, a, b})} }
+func dimOf(op, name string, a, b Dim) Dim {
+	return Dim{e: unique.Make(dimExpr{op, name, a, b, 1 + a.size() + b.size()})}
+}
+
+func (d Dim) size() int {
+	if d.e == staticDim {
+		return 1
+	}
+	return d.e.Value().size
+}
+
+// capped is out, the result of op on d and o, or a symbol that equal operands share where out is too large.
+func capped(out Dim, op string, d, o Dim) Dim {
+	if out.size() <= maxDimSize {
+		return out
+	}
+	return large(op, d, o)
+}
+
+func large(op string, d, o Dim) Dim {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s(%s, %s)", op, d, o)
+	return Sym(fmt.Sprintf("%s%016x", largeSymbol, h.Sum64()))
+}
 
 // Static returns the length, and whether it is known.
 func (d Dim) Static() (int64, bool) { return d.n, d.e == staticDim }
@@ -52,25 +83,29 @@ type term struct {
 }
 
 // terms returns d as a sum of terms without equal keys; the constant term has no atoms.
-func (d Dim) terms() []term {
+func (d Dim) terms() []term { return d.appendTerms(nil) }
+
+func (d Dim) appendTerms(to []term) []term {
 	if d.e == staticDim {
 		if d.n == 0 {
-			return nil
+			return to
 		}
-		return []term{{coef: d.n}}
+		return append(to, term{coef: d.n})
 	}
-	switch x := d.e.Value(); x.op {
-	case "+":
-		return append(x.a.terms(), x.b.terms()...)
-	case "*":
+	if x := d.e.Value(); x.op == "+" {
+		return x.b.appendTerms(x.a.appendTerms(to))
+	}
+	coef, atoms := int64(1), []Dim(nil)
+	for d.e.Value().op == "*" { // a chain: the coefficient first, atoms after it
+		x := d.e.Value()
 		if c, ok := x.a.Static(); ok {
-			ts := x.b.terms()
-			return []term{{coef: c * ts[0].coef, atoms: ts[0].atoms, key: ts[0].key}}
+			coef = c
+		} else {
+			atoms = append(atoms, x.a)
 		}
-		atoms := append(slices.Clone(x.a.terms()[0].atoms), x.b.terms()[0].atoms...)
-		return []term{newTerm(1, atoms)}
+		d = x.b
 	}
-	return []term{newTerm(1, []Dim{d})}
+	return append(to, newTerm(coef, append(atoms, d)))
 }
 
 func newTerm(coef int64, atoms []Dim) term {
@@ -128,57 +163,61 @@ func (d Dim) Add(o Dim) Dim {
 	if d.e == staticDim && o.e == staticDim {
 		return D(satAdd(d.n, o.n))
 	}
-	return sum(append(d.terms(), o.terms()...))
+	return capped(sum(o.appendTerms(d.terms())), "+", d, o)
 }
 
 // Sub is d - o.
-func (d Dim) Sub(o Dim) Dim { return d.Add(o.Mul(D(-1))) }
+func (d Dim) Sub(o Dim) Dim {
+	if d == o {
+		return Dim{}
+	}
+	return d.Add(o.Mul(D(-1)))
+}
 
 // Mul is d * o.
 func (d Dim) Mul(o Dim) Dim {
 	if d.e == staticDim && o.e == staticDim {
 		return D(satMul(d.n, o.n))
 	}
+	left, right := d.terms(), o.terms()
+	if len(left)*len(right) > maxDimSize {
+		return large("*", d, o)
+	}
 	var ts []term
-	for _, a := range d.terms() {
-		for _, b := range o.terms() {
+	for _, a := range left {
+		for _, b := range right {
 			ts = append(ts, newTerm(satMul(a.coef, b.coef), append(slices.Clone(a.atoms), b.atoms...)))
 		}
 	}
-	return sum(ts)
+	return capped(sum(ts), "*", d, o)
 }
 
-// FloorDiv is the floor of d / o; a division by zero is 0.
-func (d Dim) FloorDiv(o Dim) Dim {
+// FloorDiv is the floor of d / o; a division by zero is 0. What cancels is cancelled, as if symbols in o were never 0.
+func (d Dim) FloorDiv(o Dim) Dim { return d.div("floordiv", o, floorDiv) }
+
+// CeilDiv is d / o rounded up; a division by zero is 0. What cancels is cancelled, as if symbols in o were never 0.
+func (d Dim) CeilDiv(o Dim) Dim { return d.div("ceildiv", o, ceilDiv) }
+
+func (d Dim) div(op string, o Dim, static func(a, b int64) int64) Dim {
 	if a, ok := d.Static(); ok {
 		if b, ok := o.Static(); ok {
-			return D(floorDiv(a, b))
+			return D(static(a, b))
 		}
+	}
+	if o.Is(0) {
+		return Dim{}
 	}
 	if q, ok := d.divExact(o); ok {
 		return q
 	}
-	return dimOf("floordiv", "", d, o)
-}
-
-// CeilDiv is d / o rounded up; a division by zero is 0.
-func (d Dim) CeilDiv(o Dim) Dim {
-	if a, ok := d.Static(); ok {
-		if b, ok := o.Static(); ok {
-			return D(-floorDiv(-a, b))
-		}
-	}
-	if q, ok := d.divExact(o); ok {
-		return q
-	}
-	return dimOf("ceildiv", "", d, o)
+	return capped(dimOf(op, "", d, o), op, d, o)
 }
 
 // divExact divides every term of d by o, which must be one term: a*b*6 / (b*3) is a*2.
 func (d Dim) divExact(o Dim) (Dim, bool) {
 	div := o.terms()
-	if len(div) != 1 {
-		return Dim{}, d == o
+	if d == o || len(div) != 1 {
+		return D(1), d == o
 	}
 	var out []term
 	for _, t := range d.terms() {
@@ -193,7 +232,7 @@ func (d Dim) divExact(o Dim) (Dim, bool) {
 			}
 			rest = slices.Delete(rest, i, i+1)
 		}
-		out = append(out, newTerm(t.coef/div[0].coef, rest))
+		out = append(out, newTerm(floorDiv(t.coef, div[0].coef), rest))
 	}
 	return sum(out), true
 }
@@ -225,7 +264,7 @@ func (d Dim) extreme(op string, o Dim) Dim {
 	if strings.Compare(d.String(), o.String()) > 0 {
 		d, o = o, d
 	}
-	return dimOf(op, "", d, o)
+	return capped(dimOf(op, "", d, o), op, d, o)
 }
 
 // holds says whether d is a chain of op with o among its operands.
@@ -306,7 +345,8 @@ func (d Dim) String() string {
 	case "sym":
 		return x.name
 	case "+":
-		if b := x.b.String(); strings.HasPrefix(b, "-") {
+		// The least int64 has no positive twin: a + -9223372036854775808.
+		if b := x.b.String(); strings.HasPrefix(b, "-") && !strings.HasPrefix(b, leastInt) {
 			return x.a.String() + " - " + b[1:]
 		} else {
 			return x.a.String() + " + " + b
@@ -317,15 +357,28 @@ func (d Dim) String() string {
 	return fmt.Sprintf("%s(%s, %s)", x.op, x.a, x.b)
 }
 
+var leastInt = strconv.FormatInt(math.MinInt64, 10)
+
 func floorDiv(a, b int64) int64 {
-	if b == 0 {
+	switch {
+	case b == 0:
 		return 0
+	case b == -1:
+		return satMul(a, b)
 	}
 	if q := a / b; a%b == 0 || (a < 0) == (b < 0) {
 		return q
 	} else {
 		return q - 1
 	}
+}
+
+func ceilDiv(a, b int64) int64 {
+	q := floorDiv(a, b)
+	if b != 0 && b != -1 && a%b != 0 {
+		q++
+	}
+	return q
 }
 
 func satAdd(a, b int64) int64 {

@@ -19,8 +19,16 @@ func ParseDim(s string) (Dim, error) {
 	return d, nil
 }
 
-// maxDimDepth bounds the recursion of a hostile text.
-const maxDimDepth = 100
+// maxDimDepth bounds the recursion of a hostile text, and the factors of a product; an expression of maxDimSize parts stays below it.
+const maxDimDepth = maxDimSize
+
+// fits is out, the result of d and o, or an error where it is too large for an expression.
+func fits(out, d, o Dim) (Dim, error) {
+	if name, ok := out.Symbol(); ok && strings.HasPrefix(name, largeSymbol) && out != d && out != o {
+		return Dim{}, fmt.Errorf("expression has more than %d parts", maxDimSize)
+	}
+	return out, nil
+}
 
 type dimParser struct{ rest string }
 
@@ -42,28 +50,37 @@ func (p *dimParser) take(c byte) bool {
 
 func (p *dimParser) sum(depth int) (Dim, error) {
 	d, err := p.product(depth)
+	ts := d.terms() // summed once at the end, or a long text takes quadratic time
 	for err == nil {
-		var r Dim
+		negative := false
 		switch {
 		case p.take('+'):
-			r, err = p.product(depth)
-			d = d.Add(r)
 		case p.take('-'):
-			r, err = p.product(depth)
-			d = d.Sub(r)
+			negative = true
 		default:
-			return d, nil
+			if out := sum(ts); out.size() <= maxDimSize {
+				return out, nil
+			}
+			return Dim{}, fmt.Errorf("expression has more than %d parts", maxDimSize)
 		}
+		if d, err = p.product(depth); negative {
+			d = d.Mul(D(-1))
+		}
+		ts = d.appendTerms(ts)
 	}
 	return Dim{}, err
 }
 
 func (p *dimParser) product(depth int) (Dim, error) {
 	d, err := p.atom(depth)
-	for err == nil && p.take('*') {
+	for n := 1; err == nil && p.take('*'); n++ {
+		if n > maxDimDepth {
+			return Dim{}, fmt.Errorf("product of more than %d factors", maxDimDepth)
+		}
 		var r Dim
-		r, err = p.atom(depth)
-		d = d.Mul(r)
+		if r, err = p.atom(depth); err == nil {
+			d, err = fits(d.Mul(r), d, r)
+		}
 	}
 	return d, err
 }
@@ -87,7 +104,7 @@ func (p *dimParser) atom(depth int) (Dim, error) {
 			n++
 		}
 		if p.rest[:n] == "-" { // -seq
-			p.take('-')
+			p.rest = p.rest[1:]
 			d, err := p.atom(depth + 1)
 			return d.Mul(D(-1)), err
 		}
@@ -127,13 +144,13 @@ func (p *dimParser) call(name string, depth int) (Dim, error) {
 	}
 	switch name {
 	case "floordiv":
-		return a.FloorDiv(b), nil
+		return fits(a.FloorDiv(b), a, b)
 	case "ceildiv":
-		return a.CeilDiv(b), nil
+		return fits(a.CeilDiv(b), a, b)
 	case "min":
-		return a.Min(b), nil
+		return fits(a.Min(b), a, b)
 	case "max":
-		return a.Max(b), nil
+		return fits(a.Max(b), a, b)
 	}
 	return Dim{}, fmt.Errorf("unknown function %s", name)
 }

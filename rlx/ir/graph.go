@@ -44,11 +44,14 @@ type Graph struct {
 	Inputs  []*Node // Input leaves, in order of declaration
 	Outputs []Output
 
-	params map[string]*Tensor
-	names  map[string]bool
-	from   Origin
-	err    error
-	poison *Node
+	params  map[string]*Tensor
+	names   map[string]bool
+	suffix  map[string]int  // by name wanted: the last suffix that was given
+	leaves  map[string]bool // names of inputs and params, which are their own
+	outputs map[string]bool // names of Outputs, brought up to date by Output
+	from    Origin
+	err     error
+	poison  *Node
 }
 
 // Output is a named result of the graph.
@@ -59,7 +62,7 @@ type Output struct {
 
 // NewGraph is an empty graph.
 func NewGraph(name string) *Graph {
-	g := &Graph{Name: name, params: map[string]*Tensor{}, names: map[string]bool{}}
+	g := &Graph{Name: name, params: map[string]*Tensor{}, names: map[string]bool{}, suffix: map[string]int{}, leaves: map[string]bool{}}
 	g.poison = &Node{g: g, Types: []Type{{}}}
 	return g
 }
@@ -86,7 +89,7 @@ func (v Value) Graph() *Graph {
 
 // Type is the value's type; that of an absent or poisoned value is zero.
 func (v Value) Type() Type {
-	if v.n == nil || v.i >= len(v.n.Types) {
+	if v.n == nil || v.i < 0 || v.i >= len(v.n.Types) {
 		return Type{}
 	}
 	return v.n.Types[v.i]
@@ -130,6 +133,9 @@ func (n *Node) Results() []Value {
 
 // String is the node's name and kind, as errors show it.
 func (n *Node) String() string {
+	if n.Row == nil {
+		return "a value that a builder failed to make"
+	}
 	if n.From.Name != "" && n.From.Name != n.Name {
 		return fmt.Sprintf("%s (%s, part of %s %s)", n.Name, n.Row.Name, n.From.Op, n.From.Name)
 	}
@@ -163,8 +169,12 @@ func (e *NodeError) Error() string {
 
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// fail records the first error of a builder and returns the poisoned value.
+// fail records the first error of a builder and returns the poisoned value. An error that a graph has recorded already is kept as it is,
+// with its position.
 func (g *Graph) fail(op, node string, err error) Value {
+	if other, ok := err.(*NodeError); ok && other.Pos != "" && g.err == nil {
+		g.err = other
+	}
 	if g.err == nil {
 		g.err = &NodeError{Graph: g.Name, Node: node, Op: op, Pos: callerPos(), Err: err}
 	}
@@ -189,11 +199,12 @@ func callerPos() string {
 	}
 }
 
-// uniqueName returns want, or want with the least suffix that makes it new.
+// uniqueName returns want, or want with a suffix that makes it new.
 func (g *Graph) uniqueName(want string) string {
 	name := want
-	for i := 1; g.names[name]; i++ {
-		name = fmt.Sprintf("%s.%d", want, i)
+	for g.names[name] {
+		g.suffix[want]++
+		name = fmt.Sprintf("%s.%d", want, g.suffix[want])
 	}
 	g.names[name] = true
 	return name
@@ -208,7 +219,7 @@ func (g *Graph) Add(r *Row, name string, attrs any, in ...Value) (*Node, error) 
 	n := &Node{Row: r, Name: name, In: slices.Clone(in), Attrs: attrs, From: g.from, g: g, id: len(g.Nodes)}
 	for i, v := range in {
 		if v.n != nil && v.n.g != g {
-			return nil, fmt.Errorf("operand %d belongs to graph %q, expected %q", i, v.n.g.Name, g.Name)
+			return nil, v.foreign(g, fmt.Sprintf("operand %d", i))
 		}
 	}
 	types, err := r.inferInto(n)
@@ -220,15 +231,33 @@ func (g *Graph) Add(r *Row, name string, attrs any, in ...Value) (*Node, error) 
 	if r == inputOp.row {
 		g.Inputs = append(g.Inputs, n)
 	}
+	if leaf, ok := n.leafName(); ok {
+		g.leaves[leaf] = true
+	}
 	return n, nil
+}
+
+// foreign says why v, of another graph, cannot be used in g: that graph's own error if it has one. Builders without an operand that
+// knows its graph leave their error in a graph of their own, and here it comes to light.
+func (v Value) foreign(g *Graph, what string) error {
+	if err := v.n.g.err; err != nil {
+		return err
+	}
+	return fmt.Errorf("%s belongs to graph %q, expected %q", what, v.n.g.Name, g.Name)
 }
 
 // Apply appends a node with attributes a and returns its results; after an error they are poisoned.
 func (o *Op[A]) Apply(a A, in ...Value) []Value {
+	var g *Graph
 	for _, v := range in {
-		if v.n != nil {
-			return o.ApplyIn(v.n.g, a, in...)
+		if v.n != nil && (g == nil || !v.Poisoned()) {
+			if g = v.n.g; !v.Poisoned() {
+				break
+			}
 		}
+	}
+	if g != nil {
+		return o.ApplyIn(g, a, in...)
 	}
 	orphan := NewGraph("")
 	return o.poisoned(orphan, orphan.fail(o.row.Name, "", errors.New("no operand given")))
@@ -241,18 +270,22 @@ func (o *Op[A]) Apply1(a A, in ...Value) Value { return o.Apply(a, in...)[0] }
 func (o *Op[A]) ApplyIn(g *Graph, a A, in ...Value) []Value {
 	for _, v := range in {
 		if v.Poisoned() {
-			return o.poisoned(g, Value{g.poison, 0})
+			return o.poisoned(g, g.fail(o.row.Name, "", v.n.g.err))
 		}
 	}
 	n, err := g.Add(o.row, "", &a, in...)
 	if err != nil {
-		var ne *NodeError
-		if errors.As(err, &ne) {
-			err = ne.Err
-		}
-		return o.poisoned(g, g.fail(o.row.Name, "", err))
+		return o.poisoned(g, g.fail(o.row.Name, "", bare(err)))
 	}
 	return n.Results()
+}
+
+// bare is err without the node that Add names, which a builder's error replaces by a position.
+func bare(err error) error {
+	if ne, ok := err.(*NodeError); ok && ne.Pos == "" {
+		return ne.Err
+	}
+	return err
 }
 
 func (o *Op[A]) poisoned(g *Graph, v Value) []Value {
@@ -263,9 +296,9 @@ func (o *Op[A]) poisoned(g *Graph, v Value) []Value {
 	return out
 }
 
-// Named gives the value's node a name, made unique by a suffix.
+// Named gives the value's node a name, made unique by a suffix. The empty name changes nothing.
 func (v Value) Named(name string) Value {
-	if v.n != nil && v.n.Row != nil {
+	if v.n != nil && v.n.Row != nil && name != "" && name != v.n.Name {
 		delete(v.n.g.names, v.n.Name)
 		v.n.Name = v.n.g.uniqueName(name)
 	}
@@ -274,21 +307,24 @@ func (v Value) Named(name string) Value {
 
 // Output names v as a result of the graph.
 func (g *Graph) Output(name string, v Value) {
-	for _, o := range g.Outputs {
-		if o.Name == name {
-			g.fail("Output", name, fmt.Errorf("output %q is named twice", name))
-			return
+	if g.outputs == nil || len(g.outputs) != len(g.Outputs) { // passes write the list itself
+		g.outputs = map[string]bool{}
+		for _, o := range g.Outputs {
+			g.outputs[o.Name] = true
 		}
 	}
 	switch {
+	case g.outputs[name]:
+		g.fail("Output", name, fmt.Errorf("output %q is named twice", name))
 	case v.IsZero():
 		g.fail("Output", name, fmt.Errorf("output %q has no value", name))
 	case v.n.g != g:
-		g.fail("Output", name, fmt.Errorf("output %q belongs to graph %q, expected %q", name, v.n.g.Name, g.Name))
+		g.fail("Output", name, v.foreign(g, fmt.Sprintf("output %q", name)))
 	case name == "":
 		g.fail("Output", name, errors.New("an output needs a name"))
 	default:
 		g.Outputs = append(g.Outputs, Output{name, v})
+		g.outputs[name] = true
 	}
 }
 

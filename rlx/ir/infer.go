@@ -24,6 +24,9 @@ func (r *Row) inferInto(n *Node) ([]Type, error) {
 	if r.infer == nil {
 		return nil, fmt.Errorf("%s: declared but not defined", r.Name)
 	}
+	if v := reflect.ValueOf(n.Attrs); v.Kind() != reflect.Pointer || v.IsNil() || v.Type().Elem() != r.attrs {
+		return nil, fmt.Errorf("%s: attributes are a %T, expected a *%s", r.Name, n.Attrs, r.attrs)
+	}
 	own := reflect.New(r.attrs)
 	own.Elem().Set(reflect.ValueOf(n.Attrs).Elem())
 	n.Attrs = own.Interface()

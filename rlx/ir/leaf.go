@@ -37,7 +37,7 @@ func init() {
 		Bits: Leaf,
 		Infer: func(t *Infer, a *InputAttrs) {
 			t.Need(a.Name != "", "C1", "name is empty, expected a unique name")
-			t.Need(!t.n.g.names[a.Name] || t.n.Name != a.Name, "C1", "name %q is taken, expected a unique name", a.Name)
+			t.Need(!t.n.g.leaves[a.Name], "C1", "name %q is taken, expected a unique name", a.Name)
 			for _, d := range a.Shape {
 				n, ok := d.Static()
 				t.Need(!ok || n >= 0, "C2", "%s: shape %s has a negative dim", a.Name, shapeText(a.Shape))
@@ -51,7 +51,7 @@ func init() {
 		Bits: Leaf,
 		Infer: func(t *Infer, a *ParamAttrs) {
 			t.Need(a.Name != "", "C1", "name is empty, expected a unique name")
-			t.Need(!t.n.g.names[a.Name] || t.n.Name != a.Name, "C1", "name %q is taken, expected a unique name", a.Name)
+			t.Need(!t.n.g.leaves[a.Name], "C1", "name %q is taken, expected a unique name", a.Name)
 			shape, ok := StaticShape(a.Shape)
 			t.Need(ok, "C3", "%s: shape %s has symbolic dims, expected static ones", a.Name, shapeText(a.Shape))
 			if v := t.n.g.params[a.Name]; v != nil && ok {
@@ -121,11 +121,7 @@ func (g *Graph) Constant(value *Tensor) Value {
 func (g *Graph) leaf(r *Row, name string, attrs any) Value {
 	n, err := g.Add(r, name, attrs)
 	if err != nil {
-		var ne *NodeError
-		if errors.As(err, &ne) {
-			err = ne.Err
-		}
-		return g.fail(r.Name, name, err)
+		return g.fail(r.Name, name, bare(err))
 	}
 	return n.Out(0)
 }
@@ -158,6 +154,14 @@ func (n *Node) ParamName() (string, bool) {
 		return "", false
 	}
 	return a.Name, true
+}
+
+// leafName is the name that an Input or a Param is bound by.
+func (n *Node) leafName() (string, bool) {
+	if name, ok := n.InputName(); ok {
+		return name, true
+	}
+	return n.ParamName()
 }
 
 // StaticSymbol names the symbol that stands for element i of the integer input called name: such inputs reach shapes and attributes.

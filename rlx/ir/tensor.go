@@ -1,8 +1,10 @@
 package ir
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -110,27 +112,29 @@ func count(shape []int64) (int64, error) {
 	if len(shape) > MaxRank {
 		return 0, fmt.Errorf("shape %v has rank %d, expected at most %d", shape, len(shape), MaxRank)
 	}
-	n, zero := int64(1), false
+	n := int64(1)
 	for _, d := range shape {
 		if d < 0 {
 			return 0, fmt.Errorf("shape %v has a negative dim", shape)
 		}
-		if d == 0 {
-			zero = true
-			continue
-		}
-		if n = satMul(n, d); n == math.MaxInt64 {
-			return 0, fmt.Errorf("shape %v has more than 2^63 elements", shape)
-		}
+		n = satMul(n, d)
 	}
-	if zero {
+	if slices.Contains(shape, 0) { // whatever the other dims are
 		return 0, nil
+	}
+	if n == math.MaxInt64 {
+		return 0, fmt.Errorf("shape %v has 2^63-1 elements or more", shape)
 	}
 	return n, nil
 }
 
 // MaxRank is the largest rank of a tensor.
 const MaxRank = 8
+
+// maxBytes is more than any machine's address space gives to one object: make panics beyond it.
+const maxBytes = min(1<<47, math.MaxInt)
+
+var errTooLarge = errors.New("larger than the address space")
 
 // ByteSize is the number of bytes of a tensor; an impossible shape is an error.
 func ByteSize(dtype DType, shape []int64) (int64, error) {
@@ -141,8 +145,8 @@ func ByteSize(dtype DType, shape []int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n = satMul(n, int64(dtype.Size())); n > math.MaxInt {
-		return 0, fmt.Errorf("shape %v has more bytes than an int holds", shape)
+	if n = satMul(n, int64(dtype.Size())); n > maxBytes {
+		return 0, fmt.Errorf("tensor %s%v: %w", dtype, shape, errTooLarge)
 	}
 	return n, nil
 }

@@ -202,6 +202,9 @@ func (p *graphParser) node(s string) error {
 	if err != nil {
 		return err
 	}
+	if p.values[name] != nil {
+		return fmt.Errorf("value %%%s is defined twice", name)
+	}
 	n, err := p.g.Add(row, name, attrs, in...)
 	if err != nil {
 		return err
@@ -249,6 +252,9 @@ func attrsAndTypes(s string) (map[string]string, []Type, error) {
 			name, text, ok := strings.Cut(a, "=")
 			if !ok {
 				return nil, nil, fmt.Errorf("attribute %s: expected name=value", clip(a))
+			}
+			if _, twice := given[name]; twice {
+				return nil, nil, fmt.Errorf("attribute %s is given twice", clip(name))
 			}
 			given[name] = text
 		}

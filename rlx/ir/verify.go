@@ -11,20 +11,44 @@ func (g *Graph) Verify() error {
 	if len(g.Outputs) == 0 {
 		return fmt.Errorf("graph %q has no outputs", g.Name)
 	}
-	names := map[string]bool{}
+	names, leaves, inputs := map[string]bool{}, map[string]bool{}, 0
 	for i, n := range g.Nodes {
+		if n == nil || n.Row == nil {
+			return fmt.Errorf("graph %q: node %d has no row", g.Name, i)
+		}
 		if err := g.verifyNode(i, n); err != nil {
 			return &NodeError{Graph: g.Name, Node: n.Name, Op: n.Row.Name, Err: err}
+		}
+		if leaf, ok := n.leafName(); ok {
+			if leaves[leaf] {
+				return fmt.Errorf("graph %q: two inputs or params are called %q", g.Name, leaf)
+			}
+			leaves[leaf] = true
+		}
+		if n.Row == inputOp.row {
+			if inputs >= len(g.Inputs) || g.Inputs[inputs] != n {
+				return fmt.Errorf("graph %q: the list of inputs lacks %s", g.Name, n)
+			}
+			inputs++
 		}
 		if names[n.Name] {
 			return fmt.Errorf("graph %q: two nodes are called %s", g.Name, n.Name)
 		}
 		names[n.Name] = true
 	}
+	if inputs != len(g.Inputs) {
+		return fmt.Errorf("graph %q: %d inputs are listed, the nodes hold %d", g.Name, len(g.Inputs), inputs)
+	}
+	outputs := map[string]bool{}
 	for _, o := range g.Outputs {
-		if o.Value.n == nil || o.Value.n.g != g || o.Value.i >= len(o.Value.n.Types) {
+		v := o.Value
+		if v.n == nil || v.n.g != g || v.i < 0 || v.i >= len(v.n.Types) || v.n.id >= len(g.Nodes) || g.Nodes[v.n.id] != v.n {
 			return fmt.Errorf("graph %q: output %q is not a value of the graph", g.Name, o.Name)
 		}
+		if outputs[o.Name] {
+			return fmt.Errorf("graph %q: two outputs are called %q", g.Name, o.Name)
+		}
+		outputs[o.Name] = true
 	}
 	return nil
 }
@@ -44,12 +68,23 @@ func (g *Graph) verifyNode(i int, n *Node) error {
 			return fmt.Errorf("operand %d is result %d of %s, which has %d", k, v.i, v.n, len(v.n.Types))
 		}
 	}
-	if n.Row.Has(Leaf) { // names are taken by themselves
-		return nil
+	types := []Type{{}}
+	switch a := n.Attrs.(type) { // inference would find the names of leaves taken, by themselves
+	case *InputAttrs:
+		types[0] = Type{a.Dtype, a.Shape}
+	case *ParamAttrs:
+		types[0] = Type{a.Dtype, a.Shape}
+		if v := g.params[a.Name]; v != nil && !v.Type().Equal(types[0]) {
+			return fmt.Errorf("bound to %s, declared as %s", v.Type(), types[0])
+		}
+	default:
+		var err error
+		if types, err = n.Row.InferTypes(n); err != nil {
+			return err
+		}
 	}
-	types, err := n.Row.InferTypes(n)
-	if err != nil {
-		return err
+	if len(types) != len(n.Types) {
+		return fmt.Errorf("%d results, the row infers %d", len(n.Types), len(types))
 	}
 	for k, t := range types {
 		if !t.Equal(n.Types[k]) {

@@ -96,8 +96,8 @@ int32_t commands(Run &r, const Bases &b) {
   Call call = {};
   call.run = &r;
   for (uint32_t i = 0; i < p->num_commands; i++) {
-    if (i == p->first_update) r.cancel = nullptr;  // a step happens wholly or not at all
     if (cancelled(r.cancel)) return set_error(a->error, RLX_CANCELLED, int32_t(i), "cancelled");
+    if (i == p->first_update) r.cancel = nullptr;  // a step happens wholly or not at all
     const Command &c = p->commands[i];
     void **pointers = c.num_out + c.num_in > kStackPointers ? reinterpret_cast<void **>(arena + p->pointers_at) : stack;
     for (uint32_t k = 0; k < c.num_out + c.num_in; k++) pointers[k] = address(b, c.out[k]);  // operands lie behind results

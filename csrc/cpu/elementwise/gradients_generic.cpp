@@ -11,7 +11,10 @@ Loop backward_generic(int fn);
 namespace {
 #include "../core/vec_generic.h"
 #include "../core/vec_math.h"
+// The functions rest on one rounding (floor_div), which the fast fma here does not have.
+#define fma fma_exact
 #include "../core/scalar_gen.h"
+#undef fma
 #include "loops.h"
 #include "gradients.h"
 #include "spline.h"

@@ -51,25 +51,17 @@ template <class H, bool Slope> RLX_FLAT void spline_loop(const Spline &s, int64_
   }
 }
 
-constexpr int SPLINE_ROWS = 64;  // rows that are summed in f32 before they join the sum in f64
-
-// One vector of channels from c on, one bump: the rows in order.
+// One vector of channels from c on, one bump: the rows in order, summed in f64, since a batch has many of them.
 template <class H> RLX_FN vf spline_column(const Spline &s, int64_t c, int left, double center) {
   typedef typename H::type T;
   const T *x = static_cast<const T *>(s.x) + c, *dy = static_cast<const T *>(s.dy) + c;
   const vf t = splat<vf>(center), h = splat<vf>(s.step);
   vd total = splat<vd>(0.0);
-  for (int64_t row = 0; row < s.rows; row += SPLINE_ROWS) {
-    const int64_t stop = row + SPLINE_ROWS < s.rows ? row + SPLINE_ROWS : s.rows;
-    vf sum = splat<vf>(0.0);
-    for (int64_t r = row; r < stop; r++) {
-      const int64_t at = r * s.channels;
-      const vf xv = left == LANES ? H::get(x + at) : H::get_part(x + at, left);
-      const vf dv = left == LANES ? H::get(dy + at) : H::get_part(dy + at, left);
-      const vf u = (xv - t) * h;
-      sum = sum + dv * exp(-(u * u));
-    }
-    total = total + wide(sum);
+  for (int64_t at = 0, r = 0; r < s.rows; r++, at += s.channels) {
+    const vf xv = left == LANES ? H::get(x + at) : H::get_part(x + at, left);
+    const vf dv = left == LANES ? H::get(dy + at) : H::get_part(dy + at, left);
+    const vf u = (xv - t) * h;
+    total = total + wide(dv) * wide(exp(-(u * u)));
   }
   return narrow(total);
 }

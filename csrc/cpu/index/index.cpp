@@ -114,6 +114,22 @@ bool load_indices(const Call &c, int k, int64_t d, int64_t scale, int64_t *out) 
   return !c.stopped();
 }
 
+bool check_indices(const Call &c, int k, int64_t d) {
+  const Operand &o = c.in(k);
+  FirstBad bad;
+  each(c, o.count, READ_GRAIN, [&](int64_t begin, int64_t end) {
+    int64_t v[CHUNK];
+    for (int64_t at = begin; at < end; at += CHUNK) {
+      const int64_t n = end - at < CHUNK ? end - at : CHUNK;
+      read_indices(o, c.in_data[k], at, at + n, v);
+      const int64_t wrong = wrap_indices(v, n, d);
+      if (wrong < n) return bad.found(at + wrong);
+    }
+  });
+  if (bad.any()) fail_index(c, k, bad.at(), d);
+  return !c.stopped();
+}
+
 bool load_tuples(const Call &c, int k, int lead, const int64_t *dims, const int64_t *strides, int64_t *out) {
   const Operand &o = c.in(k);
   const void *data = c.in_data[k];
@@ -136,7 +152,7 @@ bool load_tuples(const Call &c, int k, int lead, const int64_t *dims, const int6
           if (j < lead) sum += rest % o.dims[j] * strides[j];
           rest /= o.dims[j];
         }
-        if (out != nullptr) out[at + t] = sum;
+        out[at + t] = sum;
       }
     }
   });

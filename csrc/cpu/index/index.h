@@ -65,8 +65,11 @@ class FirstBad {
 // All indices of operand k along a length d, checked, wrapped, times scale. False: the run has failed or is cancelled.
 bool load_indices(const Call &c, int k, int64_t d, int64_t scale, int64_t *out);
 
+// The same without keeping them.
+bool check_indices(const Call &c, int k, int64_t d);
+
 // Operand k holds tuples along its last axis: coordinates from axis `lead` on of a tensor with these dims and strides, whose axes before
-// are those of the tuples. One distance in elements for each tuple; null: only the check.
+// are those of the tuples. Gives one distance in elements for each tuple.
 bool load_tuples(const Call &c, int k, int lead, const int64_t *dims, const int64_t *strides, int64_t *out);
 
 inline int64_t product(const int64_t *dims, int begin, int end) {

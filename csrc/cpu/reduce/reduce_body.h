@@ -72,7 +72,7 @@ template <class F> void fetch(float *to, const void *from, int64_t at, int64_t n
   const T *x = static_cast<const T *>(from) + at;
   for (int64_t i = 0; i < n; i += LANES, to += LANES) {
     const int m = int(n - i < LANES ? n - i : LANES);
-    T t[LANES];
+    T t[LANES] = {};
     const T *p = x + i;
     if (step != 1) {
       for (int j = 0; j < m; j++) t[j] = x[(i + j) * step];

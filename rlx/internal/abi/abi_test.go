@@ -261,6 +261,36 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// TestBadValue: an index out of range is found by the run, which says op, constraint and value.
+func TestBadValue(t *testing.T) {
+	dev := open(t, backend.Options{Threads: 2})
+	r, err := ir.RowByName("Gather")
+	if err != nil {
+		t.Fatal(err)
+	}
+	attrs, err := r.NewAttrs(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := prog.Type{DType: ir.F32, Dims: []int64{4}}
+	p := &prog.Program{Inputs: []prog.Type{f, {DType: ir.I64, Dims: []int64{1}}}, Outputs: []prog.Type{f, {DType: ir.F32, Dims: []int64{1}}}}
+	p.Commands = []prog.Command{
+		copyCommand(t, whole(prog.Output, 0, ir.F32, 4), whole(prog.Input, 0, ir.F32, 4)),
+		{Row: r, Attrs: attrs, Out: []prog.Operand{whole(prog.Output, 1, ir.F32, 1)}, In: []prog.Operand{whole(prog.Input, 0, ir.F32, 4), whole(prog.Input, 1, ir.I64, 1)}},
+	}
+	np, a := load(t, dev, nil, p)
+	in := fill(16)
+	args := &backend.RunArgs{Inputs: [][]byte{in, {3, 0, 0, 0, 0, 0, 0, 0}}, Outputs: [][]byte{make([]byte, 16), make([]byte, 4)}, Arena: a}
+	if err := np.Run(args); err != nil || !bytes.Equal(args.Outputs[1], in[12:]) {
+		t.Errorf("index 3: %v, error %v", args.Outputs[1], err)
+	}
+	args.Inputs[1][0] = 9
+	var e *backend.Error
+	if err := np.Run(args); !errors.As(err, &e) || e.Code != backend.BadValue || e.Command != 1 || !strings.HasPrefix(e.Text, "Gather: C") || !strings.Contains(e.Text, "9") {
+		t.Errorf("index 9: %v", err)
+	}
+}
+
 // TestManyBindings: more bindings than go to C as arguments.
 func TestManyBindings(t *testing.T) {
 	dev := open(t, backend.Options{Threads: 1})

@@ -11,29 +11,30 @@ import (
 
 // Support is what a backend can do, ready for questions.
 type Support struct {
-	Backend string
-	caps    map[int]backend.Cap
-	host    func(*ir.Row) bool
+	Backend         string
+	native, strided map[int]uint32 // by op number: sets of dtypes
+	host            func(*ir.Row) bool
 }
 
 // NewSupport reads a backend's capability rows. host says which rows may run on the host between native segments; nil for none.
 func NewSupport(name string, caps []backend.Cap, host func(*ir.Row) bool) *Support {
-	s := &Support{Backend: name, caps: map[int]backend.Cap{}, host: host}
+	s := &Support{Backend: name, native: map[int]uint32{}, strided: map[int]uint32{}, host: host}
 	for _, c := range caps {
-		old := s.caps[c.Op]
-		s.caps[c.Op] = backend.Cap{Op: c.Op, DTypes: old.DTypes | c.DTypes, Strided: c.Strided && (old.Strided || old.DTypes == 0)}
+		s.native[c.Op] |= c.DTypes
+		if c.Strided {
+			s.strided[c.Op] |= c.DTypes
+		}
 	}
 	return s
 }
 
 // Native says whether n runs natively: its row has a kernel for the dtype of its first operand, or of its first result.
 func (s *Support) Native(n *ir.Node) bool {
-	c := s.caps[n.Row.Num()]
-	return c.DTypes>>keyDType(n)&1 != 0
+	return s.native[n.Row.Num()]>>keyDType(n)&1 != 0
 }
 
 // Strided says whether n's kernel takes operands of any strides.
-func (s *Support) Strided(n *ir.Node) bool { return s.caps[n.Row.Num()].Strided }
+func (s *Support) Strided(n *ir.Node) bool { return s.strided[n.Row.Num()]>>keyDType(n)&1 != 0 }
 
 // Host says whether n may run on the host.
 func (s *Support) Host(n *ir.Node) bool { return s.host != nil && s.host(n.Row) }

@@ -5,6 +5,7 @@ package prog
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -83,11 +84,11 @@ func Contiguous(dims []int64) []int64 {
 
 // IsContiguous says whether the elements of o lie row-major without gaps; strides of dims of length 1 do not matter.
 func (o Operand) IsContiguous() bool {
+	if slices.Contains(o.Dims, 0) {
+		return true
+	}
 	n := int64(1)
 	for i := len(o.Dims) - 1; i >= 0; i-- {
-		if o.Dims[i] == 0 {
-			return true
-		}
 		if o.Dims[i] != 1 && o.Strides[i] != n {
 			return false
 		}
@@ -127,8 +128,8 @@ func (o Operand) extent() (lo, hi int64, ok bool) {
 
 // Validate checks every rule of the words: slots, extents, contiguous results, operand counts and dtypes of the rows.
 func (p *Program) Validate() error {
-	if p.ArenaBytes < 0 {
-		return fmt.Errorf("arena of %d bytes", p.ArenaBytes)
+	if _, err := ir.ByteSize(ir.U8, []int64{p.ArenaBytes}); err != nil {
+		return fmt.Errorf("arena of %d bytes: %w", p.ArenaBytes, err)
 	}
 	slots := map[Slot][]Type{Input: p.Inputs, Output: p.Outputs, Const: p.Consts, State: p.States}
 	for s, types := range slots {
@@ -139,6 +140,9 @@ func (p *Program) Validate() error {
 		}
 	}
 	for i, c := range p.Commands {
+		if c.Row == nil {
+			return fmt.Errorf("command %d has no op", i)
+		}
 		if err := p.validate(c, slots); err != nil {
 			return fmt.Errorf("command %d (%s): %w", i, c.Row.Name, err)
 		}
@@ -150,11 +154,17 @@ func (p *Program) validate(c Command, slots map[Slot][]Type) error {
 	if c.Row.Has(ir.Leaf) {
 		return fmt.Errorf("a leaf is not a command")
 	}
+	if len(c.Out) > math.MaxUint16 || len(c.In) > math.MaxUint16 {
+		return fmt.Errorf("%d results and %d operands, expected at most %d", len(c.Out), len(c.In), math.MaxUint16)
+	}
 	for i, o := range c.Out {
+		if o.Absent {
+			return fmt.Errorf("result %d: absent", i)
+		}
 		if err := p.operand(o, slots); err != nil {
 			return fmt.Errorf("result %d: %w", i, err)
 		}
-		if o.Absent || !o.IsContiguous() {
+		if !o.IsContiguous() {
 			return fmt.Errorf("result %d: expected contiguous", i)
 		}
 		if o.Slot == Input || o.Slot == Const {
@@ -174,6 +184,9 @@ func (p *Program) validate(c Command, slots map[Slot][]Type) error {
 
 func (p *Program) operand(o Operand, slots map[Slot][]Type) error {
 	size := p.ArenaBytes
+	if o.Slot == Arena && o.Index != 0 {
+		return fmt.Errorf("arena %d, there is one", o.Index)
+	}
 	if len(o.Dims) > ir.MaxRank || len(o.Strides) != len(o.Dims) {
 		return fmt.Errorf("rank %d with %d strides", len(o.Dims), len(o.Strides))
 	}

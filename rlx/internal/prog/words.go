@@ -162,10 +162,10 @@ func command(r *reader) (Command, error) {
 	}
 	in := &reader{w: r.w[:start+int(words)], at: r.at}
 	c := Command{Row: row}
-	for range nums & 0xffff {
+	for n := nums & 0xffff; n > 0 && in.fail == ""; n-- {
 		c.Out = append(c.Out, operand(in))
 	}
-	for range nums >> 16 {
+	for n := nums >> 16; n > 0 && in.fail == ""; n-- {
 		c.In = append(c.In, operand(in))
 	}
 	if r.at = in.at; in.fail != "" {
@@ -191,8 +191,11 @@ func operand(r *reader) Operand {
 	o := Operand{DType: ir.DType(head), Slot: Slot(head >> 16), Index: int(r.u32()), Offset: r.i64()}
 	o.Dims = r.dims(head >> 8 & 0xff)
 	o.Strides = r.dims(head >> 8 & 0xff)
-	if o.Slot >= numSlots && r.fail == "" {
-		r.fail = fmt.Sprintf("slot %d", o.Slot)
+	if head>>16 >= uint32(numSlots) && r.fail == "" {
+		r.fail = fmt.Sprintf("slot %d", head>>16)
+	}
+	if o.Slot == Arena { // there is one, whatever the words say
+		o.Index = 0
 	}
 	return o
 }

@@ -1,0 +1,286 @@
+// Conv and Conv3d of f32, f16 and bf16 as a product: y[o, (n, p)] = sum over (c, t) of w[o, (c, t)] * x[n, c, p + t], for each group.
+// Contract: channels, then kernel positions ascending in one f32 accumulator per element, one rounding at the end; an element has the same
+// bits whatever the batch and the threads. Bound: 1.5 K eps sum |w||x|, K = channels of a group times kernel positions.
+//
+// A unit is a block of result channels by some panels of columns (n, p). Slices of the matrix of windows are made panel by panel as they
+// are used, so that scratch does not grow with x. w lies packed in panels of tile rows: in the weights when it is constant, else in scratch.
+// Where each result channel reads one channel of x and shares it with few others, rows are computed directly.
+#include "../core/rlx_begin.h"
+
+#include "../core/isa.h"
+#include "../core/pool.h"
+#include "../matmul/gemm_tile.h"
+#include "conv.h"
+
+namespace rlx {
+namespace conv {
+namespace {
+
+constexpr int64_t kSlice = 512;         // depth: a slice of a panel is 64 KB
+constexpr int64_t kSums = 32768;        // floats of sums of a unit
+constexpr int64_t kBlockRows = 512, kBlockPanels = 4;
+constexpr int64_t kChunkFma = 1 << 16;  // about a microsecond: less is not worth handing to another thread
+constexpr int64_t kFewOuts = 2;         // result channels of a group that are computed directly
+
+int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t align64_bytes(int64_t n) { return (n + 63) & ~int64_t(63); }
+
+const ConvSet &set_of(int isa) {
+#if defined(RLX_X86)
+  if (isa == ISA_AVX512) return conv_avx512;
+  if (isa == ISA_AVX2) return conv_avx2;
+#else
+  (void)isa;
+#endif
+  return conv_generic;
+}
+
+const Form &form_of(const ConvSet &s, uint32_t dtype) { return dtype == RLX_F16 ? s.f16 : dtype == RLX_BF16 ? s.bf16 : s.f32; }
+
+struct Job {
+  const Call *c;
+  const ConvSet *set;
+  const Form *form;
+  Window w;
+  int64_t depth, columns;            // channels of a group times kernel positions; items times points
+  int64_t row_panels, col_panels;    // of a group
+  int64_t row_block, col_block;      // in panels
+  int64_t row_blocks, col_blocks;
+  int64_t packed_bytes, slot_bytes;  // scratch: w when it is not constant, then one slot for each thread
+  const float *packed;
+  const char *x;
+  char *y;
+};
+
+// Rows [row_start(p), row_start(p + 1)) of a group are row panel p: heights differ by one at most.
+int64_t row_start(const Job &j, int64_t p) { return p * (j.w.outs / j.row_panels) + min64(p, j.w.outs % j.row_panels); }
+
+bool direct(const Command &c, const Window &w) { return c.in[0].dtype == RLX_F32 && w.per == 1 && w.outs <= kFewOuts; }
+
+// Everything but the memory. The slot is as large as any number of threads makes it.
+void plan(const Command &c, const ConvSet &s, const Window &w, int threads, Job *j) {
+  j->set = &s, j->form = &form_of(s, c.in[0].dtype), j->w = w;
+  const int64_t rows = s.tiles->rows, cols = s.tiles->cols;
+  j->depth = w.per * w.taps, j->columns = w.items * w.points;
+  j->row_panels = ceil_div(w.outs, rows), j->col_panels = ceil_div(j->columns, cols);
+  j->packed_bytes = c.packed != nullptr ? 0 : align64_bytes(w.groups * w.outs * j->depth * int64_t(sizeof(float)));
+  j->slot_bytes = (kSums + kBlockRows * cols + kBlockPanels * kSlice * cols) * int64_t(sizeof(float));
+  if (j->row_panels == 0 || j->col_panels == 0) return;
+  j->row_block = min64(j->row_panels, kBlockRows / rows);
+  j->col_block = max64(1, min64(min64(j->col_panels, kBlockPanels), kSums / (j->row_block * rows * cols)));
+  // Narrower blocks, then lower ones, until each thread has a few: lower ones make the matrix of windows again.
+  for (;;) {
+    j->row_blocks = ceil_div(j->row_panels, j->row_block), j->col_blocks = ceil_div(j->col_panels, j->col_block);
+    const int64_t units = w.groups * j->row_blocks * j->col_blocks, fma = j->row_block * rows * j->col_block * cols * (j->depth + 1);
+    if (threads <= 1 || units >= 3 * threads || fma < 2 * kChunkFma) return;
+    if (j->col_block > 1) j->col_block = ceil_div(j->col_block, 2);
+    else if (j->row_block > 2 && units < threads) j->row_block = ceil_div(j->row_block, 2);
+    else return;
+  }
+}
+
+// w as row panels of each group, [depth][height of the panel].
+struct Packing {
+  const Job *j;
+  const char *w;
+  float *dst;
+};
+void pack_rows(void *ctx, int64_t begin, int64_t end, int) {
+  const Packing &k = *static_cast<const Packing *>(ctx);
+  const Job &j = *k.j;
+  const Window &w = j.w;
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t g = u / j.row_panels, p = u % j.row_panels, i0 = row_start(j, p), h = row_start(j, p + 1) - i0;
+    float *panel = k.dst + (g * w.outs + i0) * j.depth;
+    for (int64_t i = 0; i < h; i++) {
+      int64_t dims[4] = {w.per, w.kernel[0], w.kernel[1], w.kernel[2]}, strides[1][RLX_MAX_RANK] = {{w.ws[1], w.ws[2], w.ws[3], w.ws[4]}};
+      const int rank = merge_axes(dims, 4, strides, 1);
+      const char *row = k.w + (g * w.outs + i0 + i) * w.ws[0] * j.form->bytes;
+      int64_t at = 0;
+      for (Walk<1> walk(dims, rank, strides, 0, j.depth); walk.next(); at += walk.n)
+        j.form->spread(panel + at * h + i, int(h), row + walk.at[0] * j.form->bytes, rank == 0 ? 1 : walk.step[0], walk.n);
+    }
+  }
+}
+
+// A stretch of the columns of a panel that is one row of one item of y.
+struct Stretch {
+  int64_t item, od, oh, ow;  // of its first column
+  int32_t at, len;
+};
+
+int stretches(const Window &w, int64_t first, int64_t n, Stretch *list) {
+  int count = 0;
+  for (int64_t at = 0; at < n;) {
+    Stretch &s = list[count++];
+    const int64_t column = first + at, p = column % w.points;
+    s.item = column / w.points;
+    s.ow = p % w.out[2], s.oh = p / w.out[2] % w.out[1], s.od = p / (w.out[2] * w.out[1]);
+    s.at = int32_t(at), s.len = int32_t(min64(n - at, w.out[2] - s.ow));
+    at += s.len;
+  }
+  return count;
+}
+
+// What kernel position t sees of x in each stretch; returns how many columns that are.
+int64_t segments(const Window &w, int64_t t, const Stretch *list, int count, Segment *out, int *n) {
+  const int64_t kd = t / (w.kernel[1] * w.kernel[2]), kh = t / w.kernel[2] % w.kernel[1], kw = t % w.kernel[2];
+  int64_t lo, hi, filled = 0;
+  seen(w, 2, kw, &lo, &hi);
+  *n = 0;
+  for (int i = 0; i < count; i++) {
+    const Stretch &s = list[i];
+    const int64_t d = s.od * w.stride[0] + kd * w.dilation[0] - w.begin[0], h = s.oh * w.stride[1] + kh * w.dilation[1] - w.begin[1];
+    if (d < 0 || d >= w.size[0] || h < 0 || h >= w.size[1]) continue;
+    const int64_t from = max64(s.ow, lo), to = min64(s.ow + s.len, hi);
+    if (from >= to) continue;
+    const int64_t v = from * w.stride[2] + kw * w.dilation[2] - w.begin[2];
+    out[(*n)++] = {s.item * w.xs[0] + d * w.xs[2] + h * w.xs[3] + v * w.xs[4], int32_t(s.at + from - s.ow), int32_t(to - from)};
+    filled += to - from;
+  }
+  return filled;
+}
+
+// Rows [k0, k1) of the matrix of windows of group g, for n columns from `first` on.
+void make_panel(const Job &j, int64_t g, int64_t first, int64_t n, int64_t k0, int64_t k1, float *panel) {
+  const Window &w = j.w;
+  const int cols = j.set->tiles->cols;
+  Stretch list[matmul::kMaxTileCols];
+  Segment seg[matmul::kMaxTileCols];
+  const int count = stretches(w, first, n, list);
+  for (int64_t t = 0; t < min64(w.taps, k1); t++) {
+    const int64_t c0 = t >= k0 ? 0 : ceil_div(k0 - t, w.taps), c1 = ceil_div(k1 - t, w.taps);
+    if (c0 >= c1) continue;
+    int ns;
+    const int64_t filled = segments(w, t, list, count, seg, &ns);
+    const char *x = j.x + (g * w.per + c0) * w.xs[1] * j.form->bytes;
+    j.form->columns(panel + (c0 * w.taps + t - k0) * cols, w.taps * cols, x, w.xs[1], c1 - c0, seg, ns, w.stride[2] * w.xs[4], filled == cols ? 0 : cols);
+  }
+}
+
+// Panels [p0, p1) of rows by [q0, q1) of columns of group g.
+struct Block {
+  int64_t g, p0, p1, q0, q1;
+  float *sums, *panels;
+};
+
+// The slice of w's panel p, hot in the first-level cache, meets every panel of columns.
+void multiply(const Job &j, const Block &b, int64_t k0, int64_t kc) {
+  const int64_t cols = j.set->tiles->cols, f = sizeof(float), wide = (b.q1 - b.q0) * cols, top = row_start(j, b.p0);
+  for (int64_t q = b.q0; q < b.q1; q++) make_panel(j, b.g, q * cols, min64(cols, j.columns - q * cols), k0, k0 + kc, b.panels + (q - b.q0) * kc * cols);
+  matmul::TileF32 t;
+  t.b_rs = cols * f, t.c_rs = wide * f;
+  t.k = kc, t.load = k0 > 0;
+  t.ahead_step = 64;
+  for (int64_t p = b.p0; p < b.p1; p++) {
+    const int64_t i = row_start(j, p), h = row_start(j, p + 1) - i;
+    t.a = j.packed + (b.g * j.w.outs + i) * j.depth + k0 * h, t.a_rs = f, t.a_cs = h * f;
+    t.ahead = t.a + h * j.depth;
+    for (int64_t q = b.q0; q < b.q1; q++) {
+      t.b = b.panels + (q - b.q0) * kc * cols;
+      t.c = b.sums + (i - top) * wide + (q - b.q0) * cols;
+      const bool half = 2 * (j.columns - q * cols) <= cols && j.set->tiles->half[h] != nullptr;
+      (half ? j.set->tiles->half[h] : j.set->tiles->run[h])(&t);
+    }
+  }
+}
+
+// The sums of a block to y, item by item.
+void put_block(const Job &j, const Block &b) {
+  const Window &w = j.w;
+  const int64_t cols = j.set->tiles->cols, wide = (b.q1 - b.q0) * cols, top = row_start(j, b.p0), rows = row_start(j, b.p1) - top;
+  const int64_t first = b.q0 * cols, last = min64(j.columns, b.q1 * cols);
+  for (int64_t at = first; at < last;) {
+    const int64_t item = at / w.points, p = at % w.points, n = min64(last - at, w.points - p);
+    char *y = j.y + ((item * w.groups * w.outs + b.g * w.outs + top) * w.points + p) * j.form->bytes;
+    for (int64_t i = 0; i < rows; i++) j.form->put(y + i * w.points * j.form->bytes, b.sums + i * wide + at - first, n);
+    at += n;
+  }
+}
+
+void units(void *ctx, int64_t begin, int64_t end, int slot) {
+  const Job &j = *static_cast<const Job *>(ctx);
+  const int64_t cols = j.set->tiles->cols;
+  Block b;
+  b.sums = reinterpret_cast<float *>(static_cast<char *>(j.c->scratch) + j.packed_bytes + slot * j.slot_bytes);
+  b.panels = b.sums + kSums + kBlockRows * cols;
+  for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
+    b.p0 = u % j.row_blocks * j.row_block, b.p1 = min64(b.p0 + j.row_block, j.row_panels);
+    b.q0 = u / j.row_blocks % j.col_blocks * j.col_block, b.q1 = min64(b.q0 + j.col_block, j.col_panels);
+    b.g = u / (j.row_blocks * j.col_blocks);
+    int64_t k0 = 0;
+    do {
+      const int64_t kc = min64(kSlice, j.depth - k0);
+      multiply(j, b, k0, kc);
+      k0 += kc;
+    } while (k0 < j.depth);
+    put_block(j, b);
+  }
+}
+
+// One row of one result channel a unit.
+void depth_rows(void *ctx, int64_t begin, int64_t end, int) {
+  const Job &j = *static_cast<const Job *>(ctx);
+  const Window &w = j.w;
+  const float *x = reinterpret_cast<const float *>(j.x);
+  for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
+    const int64_t o = u / (w.out[0] * w.out[1]) % (w.groups * w.outs), item = u / (w.out[0] * w.out[1] * w.groups * w.outs);
+    DepthRow r = {&w, x + item * w.xs[0] + o / w.outs * w.xs[1], j.c->in_ptr<float>(1) + o * w.ws[0], reinterpret_cast<float *>(j.y) + u * w.out[2],
+                  u / w.out[1] % w.out[0], u % w.out[1]};
+    j.set->depth_row(r);
+  }
+}
+
+template <int Isa> void run(const Call &c) {
+  Job j = {};
+  const Window w = window_of_conv(*c.cmd);
+  plan(*c.cmd, set_of(Isa), w, c.threads(), &j);
+  j.c = &c, j.x = c.in_ptr<char>(0), j.y = c.out_ptr<char>(0);
+  if (direct(*c.cmd, w)) {
+    const int64_t rows = w.items * w.groups * w.outs * w.out[0] * w.out[1];
+    return c.parallel(rows, 1 + kChunkFma / 4 / (w.out[2] * w.taps), depth_rows, &j);
+  }
+  if (j.row_panels == 0 || j.col_panels == 0) return;
+  j.packed = static_cast<const float *>(c.cmd->packed);
+  if (j.packed == nullptr) {
+    Packing k = {&j, c.in_ptr<char>(1), static_cast<float *>(c.scratch)};
+    c.parallel(w.groups * j.row_panels, 1 + kChunkFma / 4 / (j.set->tiles->rows * (j.depth + 1)), pack_rows, &k);
+    j.packed = k.dst;
+  }
+  const int64_t fma = j.row_block * j.set->tiles->rows * j.col_block * j.set->tiles->cols * (j.depth + 1);
+  c.parallel(w.groups * j.row_blocks * j.col_blocks, 1 + kChunkFma / fma, units, &j);
+}
+
+}  // namespace
+
+int32_t conv_prepare(Prepare &prepare) {
+  Command &c = *prepare.cmd;
+  const Window w = window_of_conv(c);
+  if (direct(c, w)) return RLX_OK;
+  Job j = {};
+  const ConvSet &s = set_of(prepare.isa);
+  plan(c, s, w, prepare.max_threads, &j);
+  const void *src = prepare.constant_view(prepare, 1);
+  if (src != nullptr && j.packed_bytes > 0 && w.groups < (1 << 24)) {
+    // The height of panels depends on the groups.
+    const uint64_t layout = uint64_t(c.op) << 32 | uint64_t(w.groups) << 8 | uint64_t(s.tiles->rows);
+    bool fresh = false;
+    Packing k = {&j, static_cast<const char *>(src), static_cast<float *>(prepare.cache(prepare, 1, layout, j.packed_bytes, &fresh))};
+    if (k.dst == nullptr) return RLX_NO_MEMORY;
+    if (fresh) parallel(prepare.pool, prepare.max_threads, w.groups * j.row_panels, 1 + kChunkFma / 4 / (s.tiles->rows * (j.depth + 1)), pack_rows, &k, nullptr);
+    c.packed = k.dst, j.packed_bytes = 0;
+  }
+  c.scratch = j.packed_bytes + prepare.max_threads * j.slot_bytes;
+  return RLX_OK;
+}
+
+void conv_f32_generic(const Call &c, Range) { run<ISA_GENERIC>(c); }
+#if defined(RLX_X86)
+void conv_f32_avx2(const Call &c, Range) { run<ISA_AVX2>(c); }
+void conv_f32_avx512(const Call &c, Range) { run<ISA_AVX512>(c); }
+#endif
+
+}  // namespace conv
+}  // namespace rlx

@@ -1,0 +1,80 @@
+#include "../core/rlx_begin.h"
+
+#include "window.h"
+
+namespace rlx {
+namespace conv {
+namespace {
+
+struct Lists {
+  const Ints *stride, *dilation, *padding;
+  int64_t auto_pad;
+};
+
+// Padding in front: r entries pad both sides alike, 2r are all begins, then all ends.
+int64_t begin_of(const Lists &l, int axis, int64_t size, int64_t eff, int64_t stride) {
+  if (l.auto_pad == rlx_AutoPad_none) return l.padding->n > 0 ? l.padding->v[axis] : 0;
+  if (l.auto_pad == rlx_AutoPad_valid) return 0;
+  const int64_t out = (size + stride - 1) / stride, need = (out - 1) * stride + eff - size, total = need > 0 ? need : 0;
+  return l.auto_pad == rlx_AutoPad_same_upper ? total / 2 : total - total / 2;
+}
+
+// out is what Infer found: it says how far the window goes, so that the padding behind is not needed.
+void fill(Window *w, const Operand &x, const int64_t *kernel, const int64_t *out, const Lists &l) {
+  const int r = int(x.rank) - 2;
+  w->items = x.dims[0], w->channels = x.dims[1];
+  w->xs[0] = x.strides[0], w->xs[1] = x.strides[1];
+  for (int a = 0; a < 3; a++) {
+    w->size[a] = w->kernel[a] = w->out[a] = w->stride[a] = w->dilation[a] = 1;
+    w->begin[a] = w->xs[2 + a] = 0;
+  }
+  w->taps = w->points = 1;
+  for (int i = 0; i < r; i++) {
+    const int a = 3 - r + i;
+    w->size[a] = x.dims[2 + i], w->kernel[a] = kernel[i], w->xs[2 + a] = x.strides[2 + i];
+    w->stride[a] = l.stride->n > 0 ? l.stride->v[i] : 1;
+    w->dilation[a] = l.dilation->n > 0 ? l.dilation->v[i] : 1;
+    const int64_t eff = w->dilation[a] * (w->kernel[a] - 1) + 1;
+    w->begin[a] = begin_of(l, i, w->size[a], eff, w->stride[a]);
+    w->taps *= w->kernel[a];
+    if (out != nullptr) w->out[a] = out[i];
+    w->points *= w->out[a];
+  }
+}
+
+}  // namespace
+
+Window window_of_conv(const Command &c) {
+  Window w = {};
+  const rlx_ConvAttrs &a = *static_cast<const rlx_ConvAttrs *>(c.attrs);
+  const Operand &x = c.in[0], &k = c.in[1], &y = c.out[0];
+  fill(&w, x, k.dims + 2, y.dims + 2, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
+  w.groups = a.groups, w.per = k.dims[1], w.outs = k.dims[0] / a.groups;
+  w.ws[0] = k.strides[0], w.ws[1] = k.strides[1];
+  for (uint32_t i = 2; i < k.rank; i++) w.ws[5 - k.rank + i] = k.strides[i];
+  return w;
+}
+
+Window window_of_im2col(const Command &c) {
+  Window w = {};
+  const rlx_Im2ColAttrs &a = *static_cast<const rlx_Im2ColAttrs *>(c.attrs);
+  const Operand &x = c.in[0];
+  const int r = int(x.rank) - 2;
+  fill(&w, x, a.kernel_size.v, nullptr, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
+  w.points = 1;
+  for (int i = 0; i < r; i++) {
+    const int at = 3 - r + i;
+    const int64_t s = w.stride[at], eff = w.dilation[at] * (w.kernel[at] - 1) + 1;
+    if (a.auto_pad == rlx_AutoPad_same_upper || a.auto_pad == rlx_AutoPad_same_lower) {
+      w.out[at] = (w.size[at] + s - 1) / s;
+    } else {
+      const int64_t end = a.auto_pad == rlx_AutoPad_none && a.padding.n > 0 ? a.padding.v[a.padding.n - r + i] : 0;
+      w.out[at] = (w.size[at] + w.begin[at] + end - eff) / s + 1;
+    }
+    w.points *= w.out[at];
+  }
+  return w;
+}
+
+}  // namespace conv
+}  // namespace rlx

@@ -1,0 +1,88 @@
+#include "../core/rlx_begin.h"
+
+// Tests what kernels use of core: Walk, merge_axes, and the cache of packed constants.
+#include <stdio.h>
+
+#include "../core/kernel.h"
+#include "../core/memory.h"
+#include "../core/weights.h"
+
+using namespace rlx;
+
+namespace {
+
+int failures;
+
+void check(bool ok, const char *what) {
+  if (ok) return;
+  failures++;
+  fprintf(stderr, "FAIL %s\n", what);
+}
+
+// Every range of a 3 x 4 x 5 shape under two operands: runs must visit the elements in order, at the offsets that the strides give.
+void walk() {
+  Operand out;
+  out.rank = 3;
+  out.dims[0] = 3, out.dims[1] = 4, out.dims[2] = 5;
+  const int64_t strides[2][RLX_MAX_RANK] = {{20, -5, 1}, {7, 0, 3}};
+  for (int64_t begin = 0; begin <= 60; begin++)
+    for (int64_t end = begin; end <= 60; end++) {
+      int64_t at = begin;
+      for (Walk<2> w(out, strides, begin, end); w.next();) {
+        check(w.n > 0 && w.n <= 5, "a run stays in its row");
+        for (int64_t i = 0; i < w.n; i++, at++)
+          for (int k = 0; k < 2; k++)
+            check(w.at[k] + i * w.step[k] == at / 20 * strides[k][0] + at / 5 % 4 * strides[k][1] + at % 5 * strides[k][2], "offset of an element");
+      }
+      check(at == end, "the runs cover the range");
+    }
+  Operand scalar;
+  int n = 0;
+  for (Walk<2> w(scalar, strides, 0, 1); w.next(); n++) check(w.n == 1 && w.at[0] == 0, "rank 0");
+  check(n == 1, "rank 0 has one run");
+}
+
+void merge() {
+  int64_t dims[] = {2, 1, 3, 4, 5}, strides[2][RLX_MAX_RANK] = {{60, 7, 20, 5, 1}, {0, 9, 20, 5, 1}};
+  check(merge_axes(dims, 5, strides, 2) == 2 && dims[0] == 2 && dims[1] == 60 && strides[0][0] == 60 && strides[1][0] == 0 && strides[1][1] == 1, "merge_axes");
+  int64_t ones[] = {1, 1}, any[1][RLX_MAX_RANK] = {{3, 4}};
+  check(merge_axes(ones, 2, any, 1) == 0, "merge_axes of ones");
+}
+
+void cache() {
+  const uint64_t before = memory_bytes();
+  rlx_device device;
+  std::memset(static_cast<void *>(&device), 0, sizeof device);
+  const float a[] = {1, 2, 3}, b[] = {4};
+  const rlx_constant first = {a, sizeof a}, second = {b, sizeof b};
+  rlx_weights *parent = nullptr, *child = nullptr;
+  rlx_error error = {};
+  check(weights_open(&device, nullptr, &first, 1, &parent, &error) == RLX_OK, "open a parent");
+  check(weights_open(&device, parent, &second, 1, &child, &error) == RLX_OK, "open a child");
+  check(child->count == 2 && child->data[0] == parent->data[0] && std::memcmp(child->data[1], b, sizeof b) == 0, "constants follow the parent's");
+  Operand o;
+  o.dtype = RLX_F32, o.rank = 1, o.slot = RLX_CONST, o.index = 0, o.dims[0] = 3, o.strides[0] = 1;
+  bool fresh = false;
+  void *packed = weights_packed(child, o, 7, 100, &fresh);
+  check(packed != nullptr && fresh && (reinterpret_cast<uintptr_t>(packed) & 63) == 0, "a first packed form is fresh and aligned");
+  weights_settle(child, true);
+  check(weights_packed(parent, o, 7, 100, &fresh) == packed && !fresh, "it lives with the parent");
+  o.strides[0] = -1;
+  check(weights_packed(parent, o, 7, 100, &fresh) != packed && fresh, "another view is another form");
+  weights_settle(parent, false);
+  check(weights_packed(parent, o, 7, 100, &fresh) != nullptr && fresh, "a form that was never filled is dropped");
+  weights_settle(parent, true);
+  check(weights_close(parent, &error) == RLX_BAD_ARGUMENT, "a parent closes after its children");
+  check(weights_close(child, &error) == RLX_OK && weights_close(parent, &error) == RLX_OK, "close");
+  check(memory_bytes() == before, "memory comes back");
+}
+
+}  // namespace
+
+int main() {
+  walk();
+  merge();
+  cache();
+  printf("core_test: %d failures\n", failures);
+  return failures != 0;
+}

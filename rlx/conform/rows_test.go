@@ -1,0 +1,30 @@
+package conform
+
+import (
+	"testing"
+
+	"github.com/rlx-ml/rlx-go/rlx/backend"
+)
+
+// backends are those of this build that run on the CPU.
+func backends() []string {
+	RegisterMasks()
+	names := append([]string{"ref"}, Masks...)
+	if b, err := backend.Lookup("cpu"); err == nil && b.Check() == nil {
+		names = append(names, "cpu")
+	}
+	return names
+}
+
+// Every row on every backend, against ref. The cpu backend supports every row.
+func TestRows(t *testing.T) {
+	for _, b := range backends() {
+		t.Run(b, func(t *testing.T) {
+			opts := []Option{NoSkips()}
+			if testing.Short() {
+				opts = append(opts, Short())
+			}
+			Run(Wrap(t), b, opts...)
+		})
+	}
+}
