@@ -23,18 +23,20 @@ type Program struct {
 	target  *exec.Target
 	graph   *ir.Graph // after the shape-free passes
 	inputs  []input
+	symbols []string // that a feed binds, by number
 	outputs []string
 	consts  *plan.Constants
 	weights backend.Weights
 	skipped []error // why earlier choices of Prefer were not taken
 
-	mu     sync.Mutex
-	idle   sync.Cond // signalled when runs reaches 0
-	runs   int
-	closed bool
-	cache  map[string]*entry
-	clock  uint64
-	latest *exec.Program
+	mu      sync.Mutex
+	idle    sync.Cond // signalled when runs reaches 0
+	runs    int
+	closed  bool
+	cache   map[string]*entry
+	clock   uint64
+	latest  *exec.Program
+	runners map[*Runner]bool // open ones
 }
 
 // Compile verifies g, runs the passes that need no shapes on it, and opens the backend. Shapes are compiled when they first occur in a
@@ -54,17 +56,20 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{name: g.Name, cfg: cfg, target: target, skipped: skipped, cache: map[string]*entry{}}
+	p := &Program{name: g.Name, cfg: cfg, target: target, skipped: skipped, cache: map[string]*entry{}, runners: map[*Runner]bool{}}
 	p.idle.L = &p.mu
+	trackDevice(target.Device, target.Backend.Name())
 	if err := p.prepare(ctx, g); err != nil {
-		return nil, errors.Join(err, target.Device.Close())
+		p.Close()
+		return nil, err
 	}
 	cfg.logger.LogAttrs(ctx, slog.LevelInfo, "compiled", slog.String("graph", g.Name), slog.String("backend", target.Backend.Name()),
 		slog.Int("nodes", len(p.graph.Nodes)), slog.Any("fallback", errors.Join(skipped...)))
 	return p, nil
 }
 
-// open returns the first backend of the list that works here, and why those before it do not.
+// open returns the first backend of the list that works here, and why those before it do not. Only a backend that this build or this
+// machine lacks is passed over; one that is there and broken is an error.
 func open(cfg *config) (*exec.Target, []error, error) {
 	var why []error
 	for _, name := range cfg.backends {
@@ -78,12 +83,20 @@ func open(cfg *config) (*exec.Target, []error, error) {
 				return &exec.Target{Backend: b, Device: d, Support: pass.NewSupport(name, b.Caps(), hostRows(b))}, why, nil
 			}
 		}
+		if !absent(err) {
+			return nil, nil, fmt.Errorf("rlx: %w", err)
+		}
 		why = append(why, err)
 	}
 	if len(why) == 0 {
 		return nil, nil, errors.New("rlx: no backend is named")
 	}
 	return nil, nil, fmt.Errorf("rlx: %w", errors.Join(why...))
+}
+
+func absent(err error) bool {
+	var be *backend.Error
+	return errors.Is(err, backend.ErrNotCompiledIn) || errors.As(err, &be) && be.Code == backend.NoDevice
 }
 
 // Stager is implemented by backends that stage rows on the host.
@@ -111,10 +124,7 @@ func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	if err := p.supported(); err != nil {
 		return err
 	}
-	for _, n := range p.graph.Inputs {
-		p.inputs = append(p.inputs, newInput(n))
-	}
-	p.markStaticInputs()
+	p.declare()
 	for _, o := range p.graph.Outputs {
 		p.outputs = append(p.outputs, o.Name)
 	}
@@ -126,7 +136,7 @@ func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	if p.weights, err = p.target.Device.Weights(nil, data); err != nil {
 		return err
 	}
-	if len(p.graph.Symbols()) == 0 && !p.readsValues() { // one set of shapes: compile it now, so that its errors show here
+	if len(p.symbols) == 0 { // one set of shapes: compile it now, so that its errors show here
 		return p.warm(ctx)
 	}
 	return nil

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,40 +16,58 @@ import (
 type input struct {
 	name   string
 	typ    ir.Type
-	values []string // symbols that stand for the elements, where the graph reads them
+	dims   []dimRule
+	values []int // symbols that stand for the elements, where the graph reads them
 }
 
-func newInput(n *ir.Node) input {
-	name, _ := n.InputName()
-	return input{name: name, typ: n.Types[0]}
+// dimRule says what a dim of a bound tensor must be: a number, the value of a symbol (which it binds), or of an expression.
+type dimRule struct {
+	want   int64
+	symbol int // index into Program.symbols, -1 if the dim is no symbol
+	expr   bool
 }
 
-// markStaticInputs finds the inputs whose values reach shapes and attributes.
-func (p *Program) markStaticInputs() {
+// declare reads the inputs of the graph and numbers the symbols that a feed binds.
+func (p *Program) declare() {
 	used := map[string]bool{}
 	for _, n := range p.graph.Nodes {
 		n.Row.AttrSymbols(n.Attrs, used)
 	}
-	for i := range p.inputs {
-		in := &p.inputs[i]
-		n, ok := ir.Count(in.typ.Shape).Static()
-		if !ok || n > ir.MaxStaticInput {
-			continue
+	number := func(name string) int {
+		i := slices.Index(p.symbols, name)
+		if i < 0 {
+			i = len(p.symbols)
+			p.symbols = append(p.symbols, name)
 		}
-		symbols, any := make([]string, n), false
-		for k := range symbols {
-			symbols[k] = ir.StaticSymbol(in.name, k)
-			any = any || used[symbols[k]]
+		return i
+	}
+	for _, n := range p.graph.Inputs {
+		name, _ := n.InputName()
+		in := input{name: name, typ: n.Types[0]}
+		for _, d := range in.typ.Shape {
+			rule := dimRule{symbol: -1}
+			if s, ok := d.Symbol(); ok {
+				rule.symbol = number(s)
+			} else if rule.want, ok = d.Static(); !ok {
+				rule.expr = true
+			}
+			in.dims = append(in.dims, rule)
 		}
-		if any {
-			in.values = symbols
+		if n, ok := ir.Count(in.typ.Shape).Static(); ok && n <= ir.MaxStaticInput {
+			reads := false
+			for k := range int(n) {
+				reads = reads || used[ir.StaticSymbol(name, k)]
+			}
+			for k := 0; reads && k < int(n); k++ {
+				in.values = append(in.values, number(ir.StaticSymbol(name, k)))
+			}
 		}
+		p.inputs = append(p.inputs, in)
 	}
 }
 
-func (p *Program) readsValues() bool {
-	return slices.ContainsFunc(p.inputs, func(in input) bool { return in.values != nil })
-}
+// unbound marks a symbol that no tensor has given a value: no length and no sane attribute.
+const unbound = math.MinInt64
 
 // entry is one specialisation in the cache.
 type entry struct {
@@ -61,53 +79,57 @@ type entry struct {
 	evicted bool
 }
 
-// check compares a tensor with an input and collects symbol values.
-func (in *input) check(t *Tensor, symbols map[string]int64) error {
+// check compares a tensor with an input and binds symbols.
+func (in *input) check(t *Tensor, symbols []string, values []int64) error {
 	if t == nil {
 		return &FeedError{in.name, "missing", in.typ.String(), "no tensor"}
 	}
 	if err := t.Err(); err != nil {
 		return &FeedError{in.name, "tensor", in.typ.String(), err.Error()}
 	}
-	got := fmt.Sprintf("%s%v", t.DType(), t.Shape())
 	if t.DType() != in.typ.DType {
-		return &FeedError{in.name, "dtype", in.typ.String(), got}
+		return &FeedError{in.name, "dtype", in.typ.String(), typeOf(t)}
 	}
-	if t.Rank() != len(in.typ.Shape) {
-		return &FeedError{in.name, "rank", in.typ.String(), got}
+	if t.Rank() != len(in.dims) {
+		return &FeedError{in.name, "rank", in.typ.String(), typeOf(t)}
 	}
-	for k, d := range in.typ.Shape {
+	for k, d := range in.dims {
 		n := t.Shape()[k]
-		if want, ok := d.Static(); ok && want != n {
-			return &FeedError{in.name, fmt.Sprintf("dim %d", k), in.typ.String(), got}
-		}
-		if s, ok := d.Symbol(); ok {
-			if old, bound := symbols[s]; bound && old != n {
-				return &FeedError{in.name, "symbol " + s, fmt.Sprintf("%s with %s = %d", in.typ, s, old), got}
+		switch {
+		case d.symbol >= 0:
+			if old := values[d.symbol]; old != unbound && old != n {
+				s := symbols[d.symbol]
+				return &FeedError{in.name, "symbol " + s, fmt.Sprintf("%s with %s = %d", in.typ, s, old), typeOf(t)}
 			}
-			symbols[s] = n
+			values[d.symbol] = n
+		case !d.expr && d.want != n:
+			return &FeedError{in.name, fmt.Sprintf("dim %d", k), in.typ.String(), typeOf(t)}
 		}
 	}
 	for k, s := range in.values {
-		symbols[s] = t.Int(k)
+		values[s] = t.Int(k)
 	}
 	return nil
 }
 
-// bind checks a feed and returns the values of all symbols.
-func (p *Program) bind(feed Feed) (map[string]int64, error) {
-	symbols := map[string]int64{}
+func typeOf(t *Tensor) string { return fmt.Sprintf("%s%v", t.DType(), t.Shape()) }
+
+// bind checks a feed and appends the values of all symbols, in order of number.
+func (p *Program) bind(values []int64, feed Feed) ([]int64, error) {
+	for range p.symbols {
+		values = append(values, unbound)
+	}
+	exprs := false
 	for i := range p.inputs {
-		if err := p.inputs[i].check(feed[p.inputs[i].name], symbols); err != nil {
+		in := &p.inputs[i]
+		if err := in.check(feed[in.name], p.symbols, values); err != nil {
 			return nil, err
 		}
+		exprs = exprs || slices.ContainsFunc(in.dims, func(d dimRule) bool { return d.expr })
 	}
-	for i := range p.inputs { // dims that are expressions over symbols bound elsewhere
-		in := &p.inputs[i]
-		for k, d := range in.typ.Shape {
-			if n, ok := d.Bind(symbols).Static(); !ok || n != feed[in.name].Shape()[k] {
-				return nil, &FeedError{in.name, fmt.Sprintf("dim %d", k), fmt.Sprintf("%s = %s", d, d.Bind(symbols)), fmt.Sprintf("%s%v", in.typ.DType, feed[in.name].Shape())}
-			}
+	if exprs {
+		if err := p.checkExpressions(p.named(values), feed); err != nil {
+			return nil, err
 		}
 	}
 	if len(feed) > len(p.inputs) {
@@ -117,7 +139,31 @@ func (p *Program) bind(feed Feed) (map[string]int64, error) {
 			}
 		}
 	}
-	return symbols, nil
+	return values, nil
+}
+
+// checkExpressions compares the dims that are expressions over symbols bound elsewhere.
+func (p *Program) checkExpressions(symbols map[string]int64, feed Feed) error {
+	for i := range p.inputs {
+		in := &p.inputs[i]
+		for k, d := range in.typ.Shape {
+			if n, ok := d.Bind(symbols).Static(); !ok || n != feed[in.name].Shape()[k] {
+				return &FeedError{in.name, fmt.Sprintf("dim %d", k), fmt.Sprintf("%s = %s", d, d.Bind(symbols)), typeOf(feed[in.name])}
+			}
+		}
+	}
+	return nil
+}
+
+// named is the values by symbol.
+func (p *Program) named(values []int64) map[string]int64 {
+	m := make(map[string]int64, len(values))
+	for i, v := range values {
+		if v != unbound {
+			m[p.symbols[i]] = v
+		}
+	}
+	return m
 }
 
 func (p *Program) inputNames() string {
@@ -128,58 +174,58 @@ func (p *Program) inputNames() string {
 	return strings.Join(names, ", ")
 }
 
-// key identifies symbol values; names are in sorted order.
-func key(symbols map[string]int64) string {
-	names := slices.Sorted(maps.Keys(symbols))
-	b := make([]byte, 0, 8*len(names))
-	for _, n := range names {
-		b = binary.LittleEndian.AppendUint64(b, uint64(symbols[n]))
-	}
-	return string(b)
-}
-
 // acquire returns the specialisation for these symbol values, building it if nobody did or does; release gives it back.
-func (p *Program) acquire(ctx context.Context, symbols map[string]int64) (*entry, error) {
-	k := key(symbols)
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return nil, ErrClosed
+func (p *Program) acquire(ctx context.Context, values []int64) (*entry, error) {
+	var buf [64]byte
+	k := buf[:0]
+	for _, v := range values {
+		k = binary.LittleEndian.AppendUint64(k, uint64(v))
 	}
-	e, ok := p.cache[k]
+	p.mu.Lock()
+	e, ok := p.cache[string(k)]
 	p.clock++
 	if !ok {
 		e = &entry{ready: make(chan struct{})}
-		p.cache[k] = e
+		p.cache[string(k)] = e
 		p.evictLocked()
 	}
 	e.users++
 	e.used = p.clock
-	p.runs++
 	p.mu.Unlock()
 
 	if !ok {
-		e.prog, e.err = p.build(context.WithoutCancel(ctx), symbols)
+		e.prog, e.err = p.build(context.WithoutCancel(ctx), p.named(values))
 		p.mu.Lock()
-		if e.err != nil && p.cache[k] == e {
-			delete(p.cache, k)
+		if e.err != nil && p.cache[string(k)] == e {
+			delete(p.cache, string(k))
 		} else {
 			p.latest = e.prog
 		}
 		p.mu.Unlock()
 		close(e.ready)
 	}
-	select {
-	case <-e.ready:
-	case <-ctx.Done():
-		p.release(e)
-		return nil, ctx.Err()
+	if !isClosed(e.ready) {
+		select {
+		case <-e.ready:
+		case <-ctx.Done():
+			p.release(e)
+			return nil, ctx.Err()
+		}
 	}
 	if e.err != nil {
 		p.release(e)
 		return nil, e.err
 	}
 	return e, nil
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // evictLocked drops the least recently used entries beyond the limit; one in use is freed by its last user.
@@ -210,18 +256,38 @@ func (p *Program) free(e *entry) {
 func (p *Program) release(e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.releaseLocked(e)
+}
+
+func (p *Program) releaseLocked(e *entry) {
 	e.users--
 	if e.users == 0 && e.evicted && e.prog != nil {
 		p.free(e)
 	}
-	if p.runs--; p.runs == 0 {
+}
+
+// enter counts a run, which Close waits for; leave ends it.
+func (p *Program) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	p.runs++
+	return nil
+}
+
+func (p *Program) leave() {
+	p.mu.Lock()
+	if p.runs--; p.runs == 0 && p.closed {
 		p.idle.Broadcast()
 	}
+	p.mu.Unlock()
 }
 
 // warm compiles the one set of shapes of a graph without symbols.
 func (p *Program) warm(ctx context.Context) error {
-	e, err := p.acquire(ctx, map[string]int64{})
+	e, err := p.acquire(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -232,15 +298,23 @@ func (p *Program) warm(ctx context.Context) error {
 // Run executes the program on the tensors of feed and returns its outputs in fresh memory. Shapes that occur for the first time are
 // compiled first. A cancelled ctx stops the run within a tile and gives ctx.Err().
 func (p *Program) Run(ctx context.Context, feed Feed, opts ...RunOption) (Feed, error) {
-	var rc runConfig
-	for _, o := range opts {
-		o(&rc)
+	rc := &noOptions
+	if len(opts) > 0 {
+		rc = new(runConfig)
+		for _, o := range opts {
+			o(rc)
+		}
 	}
-	symbols, err := p.bind(feed)
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	var buf [8]int64
+	values, err := p.bind(buf[:0], feed)
 	if err != nil {
 		return nil, err
 	}
-	e, err := p.acquire(ctx, symbols)
+	e, err := p.acquire(ctx, values)
 	if err != nil {
 		return nil, err
 	}
@@ -255,18 +329,21 @@ func (p *Program) Run(ctx context.Context, feed Feed, opts ...RunOption) (Feed, 
 	}
 	out := make(Feed, len(p.outputs))
 	for i, t := range e.prog.Plan.Program.Outputs {
-		y, err := ir.Zeros(t.DType, slices.Clone(t.Dims)...)
+		y, err := ir.Zeros(t.DType, t.Dims...)
 		if err != nil {
 			return nil, err
 		}
 		out[p.outputs[i]] = y
 		r.SetOutput(i, y.Bytes())
 	}
-	if err := p.execute(ctx, e, r, &rc); err != nil {
+	if err := p.execute(ctx, e, r, rc); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
+
+// noOptions is what a Run without options reads; nobody writes it.
+var noOptions runConfig
 
 func (p *Program) execute(ctx context.Context, e *entry, r *exec.Runner, rc *runConfig) error {
 	args := r.Args()
@@ -298,31 +375,44 @@ type Runner struct {
 }
 
 // Runner returns a runner; Close gives back what it holds.
-func (p *Program) Runner() *Runner { return &Runner{p: p} }
+func (p *Program) Runner() *Runner {
+	r := &Runner{p: p}
+	p.mu.Lock()
+	p.runners[r] = true
+	p.mu.Unlock()
+	return r
+}
 
-// Close releases the runner's memory. It is idempotent.
+// Close releases the runner's memory. It is idempotent; closing the program does it too.
 func (r *Runner) Close() error {
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	r.dropLocked()
+	delete(r.p.runners, r)
+	return nil
+}
+
+func (r *Runner) dropLocked() {
 	if r.e != nil {
 		r.e.prog.Release(r.r)
-		r.p.release(r.e)
+		r.p.releaseLocked(r.e)
 		r.e, r.r = nil, nil
 	}
-	return nil
 }
 
 // RunInto executes the program on in and writes its outputs into the tensors of out, which must have the right dtypes and shapes.
 func (r *Runner) RunInto(ctx context.Context, in, out Feed) error {
+	if err := r.p.enter(); err != nil {
+		return err
+	}
+	defer r.p.leave()
 	if r.e == nil || !r.fits(in) {
 		if err := r.respecialise(ctx, in); err != nil {
 			return err
 		}
 	}
-	if r.p.isClosed() {
-		return ErrClosed
-	}
 	if len(in) != len(r.p.inputs) {
-		_, err := r.p.bind(in) // names the unknown input
-		if err != nil {
+		if _, err := r.p.bind(nil, in); err != nil { // names the unknown input
 			return err
 		}
 	}
@@ -371,12 +461,14 @@ func (r *Runner) fits(in Feed) bool {
 }
 
 func (r *Runner) respecialise(ctx context.Context, in Feed) error {
-	r.Close()
-	symbols, err := r.p.bind(in)
+	r.p.mu.Lock()
+	r.dropLocked()
+	r.p.mu.Unlock()
+	values, err := r.p.bind(nil, in)
 	if err != nil {
 		return err
 	}
-	e, err := r.p.acquire(ctx, symbols)
+	e, err := r.p.acquire(ctx, values)
 	if err != nil {
 		return err
 	}
@@ -394,13 +486,7 @@ func (r *Runner) respecialise(ctx context.Context, in Feed) error {
 	return nil
 }
 
-func (p *Program) isClosed() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closed
-}
-
-// Close waits for runs to end and frees the program's memory; runners that are open must be closed first. It is idempotent.
+// Close waits for runs to end and frees the program's memory, that of its runners too. It is idempotent.
 func (p *Program) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -410,6 +496,9 @@ func (p *Program) Close() error {
 	p.closed = true
 	for p.runs > 0 {
 		p.idle.Wait()
+	}
+	for r := range p.runners {
+		r.dropLocked()
 	}
 	for k, e := range p.cache {
 		delete(p.cache, k)
@@ -421,6 +510,7 @@ func (p *Program) Close() error {
 	if p.weights != nil {
 		err = p.weights.Close()
 	}
+	untrackDevice(p.target.Device)
 	if cerr := p.target.Device.Close(); err == nil {
 		err = cerr
 	}

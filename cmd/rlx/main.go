@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-// Exit codes: 0 done, 1 failed, 2 bad usage.
+// Exit codes.
 const (
+	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
@@ -23,7 +26,13 @@ type usageError struct{ error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := &cobra.Command{
 		Use:           "rlx",
 		Short:         "rlx compiles and runs machine learning graphs",
@@ -32,31 +41,31 @@ func main() {
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(demoCommand(), runCommand(), inspectCommand(), opsCommand(), backendsCommand(), conformCommand(), benchCommand())
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w\nusage: %s", err, c.UseLine())}
+	})
 	for _, c := range root.Commands() {
-		if args := c.Args; args != nil {
+		if check := c.Args; check != nil {
 			c.Args = func(c *cobra.Command, a []string) error {
-				if err := args(c, a); err != nil {
+				if err := check(c, a); err != nil {
 					return usageError{fmt.Errorf("%w\nusage: %s", err, c.UseLine())}
 				}
 				return nil
 			}
 		}
 	}
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return
+		return exitDone
 	}
-	fmt.Fprintln(os.Stderr, "rlx:", err)
+	fmt.Fprintln(errOut, "rlx:", err)
 	var usage usageError
-	if errors.As(err, &usage) || isUnknownCommand(err) {
-		os.Exit(exitUsage)
+	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") { // cobra's own error has no type
+		return exitUsage
 	}
-	os.Exit(exitFailed)
-}
-
-// isUnknownCommand recognises cobra's untyped error for a name that is no sub-command.
-func isUnknownCommand(err error) bool {
-	return len(err.Error()) > 15 && err.Error()[:15] == "unknown command"
+	return exitFailed
 }

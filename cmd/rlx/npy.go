@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 
 	"github.com/sbinet/npyio/npy"
@@ -81,71 +80,39 @@ func readAs[T ir.Elem](r *npy.Reader, shape []int) (*rlx.Tensor, error) {
 	return rlx.New(data, shape...), nil
 }
 
-// writeNPY writes t as a .npy file; dtypes that NumPy lacks are written as f32.
+// writeNPY writes t as a .npy file (format 1.0); dtypes that NumPy lacks are written as f32.
 func writeNPY(path string, t *rlx.Tensor) error {
-	elem, data := elements(t)
-	typ := reflect.TypeOf(elem)
-	for i := t.Rank() - 1; i >= 0; i-- {
-		typ = reflect.ArrayOf(int(t.Shape()[i]), typ)
+	descr, data := npyDType(t.DType()), t.Bytes()
+	if descr == "" {
+		f := make([]float32, t.Len())
+		for i := range f {
+			f[i] = float32(t.Float(i))
+		}
+		descr, data = "<f4", rlx.New(f, len(f)).Bytes()
 	}
-	v := reflect.New(typ)
-	if t.Len() > 0 {
-		copyInto(v, data)
+	shape := ""
+	for _, d := range t.Shape() {
+		shape += fmt.Sprintf("%d, ", d)
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := npy.Write(f, v.Elem().Interface()); err != nil {
-		f.Close()
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return f.Close()
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape)
+	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n" // data start at a multiple of 64
+	out := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), byte(len(head)>>8))
+	return os.WriteFile(path, append(append(out, head...), data...), 0o666)
 }
 
-// copyInto fills the (nested) array that v points to from a flat slice of its elements.
-func copyInto(v, data reflect.Value) {
-	flat := reflect.NewAt(reflect.ArrayOf(data.Len(), data.Type().Elem()), v.UnsafePointer()).Elem()
-	reflect.Copy(flat, data)
-}
-
-// elements is a zero element and all elements of t as a Go slice that NumPy has a dtype for.
-func elements(t *rlx.Tensor) (any, reflect.Value) {
-	switch t.DType() {
-	case rlx.F64:
-		return sliceOf[float64](t)
-	case rlx.I8:
-		return sliceOf[int8](t)
-	case rlx.I16:
-		return sliceOf[int16](t)
-	case rlx.I32:
-		return sliceOf[int32](t)
-	case rlx.I64:
-		return sliceOf[int64](t)
-	case rlx.U8:
-		return sliceOf[uint8](t)
-	case rlx.U16:
-		return sliceOf[uint16](t)
-	case rlx.U32:
-		return sliceOf[uint32](t)
-	case rlx.U64:
-		return sliceOf[uint64](t)
-	case rlx.Bool:
-		return sliceOf[bool](t)
-	case rlx.C64:
-		return sliceOf[complex64](t)
-	case rlx.F32:
-		return sliceOf[float32](t)
+// npyDType is NumPy's name of a dtype, "" where it has none.
+func npyDType(d rlx.DType) string {
+	switch {
+	case d == rlx.Bool:
+		return "|b1"
+	case d == rlx.C64:
+		return "<c8"
+	case ir.SignedInt.Has(d):
+		return fmt.Sprintf("<i%d", d.Size())
+	case ir.Unsigned.Has(d):
+		return fmt.Sprintf("<u%d", d.Size())
+	case d == rlx.F16 || d == rlx.F32 || d == rlx.F64:
+		return fmt.Sprintf("<f%d", d.Size())
 	}
-	f := make([]float32, t.Len())
-	for i := range f {
-		f[i] = float32(t.Float(i))
-	}
-	return float32(0), reflect.ValueOf(f)
-}
-
-func sliceOf[T ir.Elem](t *rlx.Tensor) (any, reflect.Value) {
-	var zero T
-	s, _ := rlx.Data[T](t)
-	return zero, reflect.ValueOf(s)
+	return ""
 }

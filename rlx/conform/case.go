@@ -46,7 +46,10 @@ type NodeSpec struct {
 }
 
 // Skip is a case that was not run, and why.
-type Skip struct{ Reason string }
+type Skip struct {
+	Reason string
+	Kind   string // the kind that the op table lacks, "" for other reasons
+}
 
 func (s *Skip) Error() string { return s.Reason }
 
@@ -89,7 +92,7 @@ func (c *Case) String() string { return fmt.Sprintf("%s %q", strings.Join(c.kind
 func (c *Case) Run(ctx context.Context, opts ...rlx.Option) error {
 	for _, k := range c.kinds() {
 		if _, err := ir.RowByName(k); err != nil {
-			return &Skip{"kind " + k + " is not in the op table"}
+			return &Skip{Reason: "kind " + k + " is not in the op table", Kind: k}
 		}
 	}
 	out, err := c.execute(ctx, opts)
@@ -98,7 +101,7 @@ func (c *Case) Run(ctx context.Context, opts ...rlx.Option) error {
 	}
 	var u *rlx.UnsupportedError
 	if errors.As(err, &u) {
-		return &Skip{"unsupported: " + u.Error()}
+		return &Skip{Reason: unsupportedReason(u)}
 	}
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func reduce(m *maker) {
 		c.linear = slices.Contains([]string{"sum", "mean", "l1", "sum_square"}, fn)
 		c.optional = x.Len() == 0 && (fn == "max" || fn == "min")
 		if fn == "logsumexp" { // m + log(sum e^(x-m)) may cancel
-			c.terms = slices.Repeat([]float64{8}, x.Len()+1)
+			c.least = 8
 		}
 	}
 }

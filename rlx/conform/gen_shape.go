@@ -2,7 +2,6 @@ package conform
 
 import (
 	"math"
-	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
@@ -109,7 +108,7 @@ func resize(m *maker) {
 		x := m.rng.plain(m.dtype, c.x)
 		y := m.add(a, x)
 		if m.enums["mode"] != "nearest" {
-			y.terms = slices.Repeat([]float64{6}, 4096) // weights of either sign, values of a few units
+			y.least = 6 // weights of either sign, values of a few units
 		}
 	}
 	m.turn++

@@ -15,6 +15,7 @@ type measure struct {
 	exact bool
 	tol   ir.Tolerance
 	terms []float64
+	least float64 // of the terms
 }
 
 // format describes a float dtype: the distance of neighbours relative to 1, the smallest step, and the largest value.
@@ -62,7 +63,7 @@ func (m measure) equal(got, want *ir.Tensor, i int) bool {
 	case !ir.Float.Has(d):
 		return false
 	}
-	terms := math.Abs(want.Float(i))
+	terms := max(math.Abs(want.Float(i)), m.least)
 	if m.terms != nil && m.terms[i] > terms && !math.IsInf(m.terms[i], 0) {
 		terms = m.terms[i]
 	}

@@ -26,6 +26,7 @@ type rowCase struct {
 	fails    string
 	linear   bool          // results are sums of products of operands: errors are measured against the sum of absolute terms
 	terms    []float64     // measure of the error of each element of result 0; nil: its absolute value
+	least    float64       // what that measure is at least
 	tight    *ir.Tolerance // of native kernels, where it is stricter than the row's
 	compare  func(got, want []*ir.Tensor) error
 
@@ -131,7 +132,7 @@ func (c *rowCase) check(got []*ir.Tensor, native bool) error {
 		tol = *c.tight
 	}
 	for k, w := range c.want {
-		m := measure{exact: c.row.Has(ir.Exact), tol: tol}
+		m := measure{exact: c.row.Has(ir.Exact), tol: tol, least: c.least}
 		if k == 0 {
 			m.terms = c.terms
 		}

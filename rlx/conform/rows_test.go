@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rlx-ml/rlx-go/rlx/backend"
@@ -12,6 +13,22 @@ func backends() []string {
 	names := append([]string{"ref"}, Masks...)
 	if b, err := backend.Lookup("cpu"); err == nil && b.Check() == nil {
 		names = append(names, "cpu")
+	}
+	return names
+}
+
+// poisonable adds poisoned forms of the backends that have one.
+func poisonable(t *testing.T) []string {
+	names := backends()
+	for _, b := range []string{"ref", "cpu"} {
+		if !slices.Contains(names, b) {
+			continue
+		}
+		p, err := Poisoned(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, p)
 	}
 	return names
 }

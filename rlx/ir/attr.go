@@ -216,7 +216,7 @@ func snake(s string) string {
 	var b strings.Builder
 	r := []rune(s)
 	for i, c := range r {
-		if unicode.IsUpper(c) && i > 0 && (unicode.IsLower(r[i-1]) || i+1 < len(r) && unicode.IsLower(r[i+1]) && !unicode.IsDigit(r[i-1])) {
+		if unicode.IsUpper(c) && i > 0 && (unicode.IsLower(r[i-1]) || i+1 < len(r) && unicode.IsLower(r[i+1])) {
 			b.WriteByte('_')
 		}
 		b.WriteRune(unicode.ToLower(c))

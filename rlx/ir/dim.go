@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -30,8 +31,9 @@ type dimExpr struct {
 // maxDimSize bounds the parts of an expression: products of sums grow exponentially.
 const maxDimSize = 500
 
-// largeSymbol begins the names of the symbols that stand for expressions beyond maxDimSize.
-const largeSymbol = "?large."
+// largeSymbol begins the names of the symbols that stand for expressions beyond maxDimSize. As for the elements of inputs, the # says
+// that any value is possible, a negative one too.
+const largeSymbol = "?large#"
 
 var staticDim unique.Handle[dimExpr]
 
@@ -42,7 +44,11 @@ func D(n int64) Dim { return Dim{n: n} }
 func Sym(name string) Dim { return dimOf("sym", name, Dim{}, Dim{}) }
 
 func dimOf(op, name string, a, b Dim) Dim {
-	return Dim{e: unique.Make(dimExpr{op, name, a, b, 1 + a.size() + b.size()})}
+	x := dimExpr{op, name, a, b, 1}
+	if op != "sym" {
+		x.size += a.size() + b.size()
+	}
+	return Dim{e: unique.Make(x)}
 }
 
 func (d Dim) size() int {
@@ -204,7 +210,7 @@ func (d Dim) div(op string, o Dim, static func(a, b int64) int64) Dim {
 			return D(static(a, b))
 		}
 	}
-	if o.Is(0) {
+	if d.Is(0) || o.Is(0) {
 		return Dim{}
 	}
 	if q, ok := d.divExact(o); ok {
@@ -337,27 +343,39 @@ func (d Dim) Bind(values map[string]int64) Dim {
 
 // String writes the dim as an expression that ParseDim reads: 12, batch, 2*seq + 1, floordiv(h - 3, 2).
 func (d Dim) String() string {
+	if d.e != staticDim && d.e.Value().op == "sym" {
+		return d.e.Value().name
+	}
+	return string(d.appendText(nil))
+}
+
+func (d Dim) appendText(to []byte) []byte {
 	if d.e == staticDim {
-		return strconv.FormatInt(d.n, 10)
+		return strconv.AppendInt(to, d.n, 10)
 	}
 	x := d.e.Value()
 	switch x.op {
 	case "sym":
-		return x.name
+		return append(to, x.name...)
 	case "+":
-		// The least int64 has no positive twin: a + -9223372036854775808.
-		if b := x.b.String(); strings.HasPrefix(b, "-") && !strings.HasPrefix(b, leastInt) {
-			return x.a.String() + " - " + b[1:]
-		} else {
-			return x.a.String() + " + " + b
+		to = append(x.a.appendText(to), " + "...)
+		at := len(to)
+		to = x.b.appendText(to)
+		// a - 3*b for a + -3*b; the least int64 has no positive twin: a + -9223372036854775808.
+		if to[at] == '-' && !bytes.HasPrefix(to[at:], leastInt) {
+			to[at-2] = '-'
+			to = slices.Delete(to, at, at+1)
 		}
+		return to
 	case "*":
-		return x.a.String() + "*" + x.b.String()
+		return x.b.appendText(append(x.a.appendText(to), '*'))
 	}
-	return fmt.Sprintf("%s(%s, %s)", x.op, x.a, x.b)
+	to = append(append(to, x.op...), '(')
+	to = append(x.a.appendText(to), ", "...)
+	return append(x.b.appendText(to), ')')
 }
 
-var leastInt = strconv.FormatInt(math.MinInt64, 10)
+var leastInt = strconv.AppendInt(nil, math.MinInt64, 10)
 
 func floorDiv(a, b int64) int64 {
 	switch {

@@ -216,17 +216,19 @@ func (g *Graph) Add(r *Row, name string, attrs any, in ...Value) (*Node, error) 
 	if name == "" {
 		name = fmt.Sprintf("%s_%d", strings.ToLower(r.Name), len(g.Nodes))
 	}
-	n := &Node{Row: r, Name: name, In: slices.Clone(in), Attrs: attrs, From: g.from, g: g, id: len(g.Nodes)}
+	n := &Node{Row: r, Name: g.uniqueName(name), In: slices.Clone(in), Attrs: attrs, From: g.from, g: g, id: len(g.Nodes)}
 	for i, v := range in {
 		if v.n != nil && v.n.g != g {
+			delete(g.names, n.Name)
 			return nil, v.foreign(g, fmt.Sprintf("operand %d", i))
 		}
 	}
 	types, err := r.inferInto(n)
 	if err != nil {
+		delete(g.names, n.Name)
 		return nil, &NodeError{Graph: g.Name, Node: name, Op: r.Name, Err: err}
 	}
-	n.Name, n.Types = g.uniqueName(name), types
+	n.Types = types
 	g.Nodes = append(g.Nodes, n)
 	if r == inputOp.row {
 		g.Inputs = append(g.Inputs, n)
@@ -296,11 +298,23 @@ func (o *Op[A]) poisoned(g *Graph, v Value) []Value {
 	return out
 }
 
-// Named gives the value's node a name, made unique by a suffix. The empty name changes nothing.
+// Named gives the value's node a name, made unique by a suffix. The empty name changes nothing. A node with a length that inference
+// cannot express, whose symbol holds the name, must be named before it is used.
 func (v Value) Named(name string) Value {
-	if v.n != nil && v.n.Row != nil && name != "" && name != v.n.Name {
-		delete(v.n.g.names, v.n.Name)
-		v.n.Name = v.n.g.uniqueName(name)
+	n := v.n
+	if n == nil || n.Row == nil || name == "" || name == n.Name {
+		return v
+	}
+	old := n.Name
+	delete(n.g.names, old)
+	n.Name = n.g.uniqueName(name)
+	for _, t := range n.Types {
+		if slices.ContainsFunc(t.Shape, func(d Dim) bool { s, ok := d.Symbol(); return ok && strings.HasPrefix(s, unknownSymbol(old)) }) {
+			if types, err := n.Row.InferTypes(n); err == nil {
+				n.Types = types
+			}
+			break
+		}
 	}
 	return v
 }

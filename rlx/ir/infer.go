@@ -150,7 +150,9 @@ func (t *Infer) In(i int) Value {
 func (t *Infer) Out(types ...Type) { t.out = types }
 
 // Unknown is a length that the inference cannot express: a symbol of its own.
-func (t *Infer) Unknown(axis int) Dim { return Sym(fmt.Sprintf("?%s.%d", SymbolName(t.n.Name), axis)) }
+func (t *Infer) Unknown(axis int) Dim { return Sym(fmt.Sprint(unknownSymbol(t.n.Name), axis)) }
+
+func unknownSymbol(node string) string { return "?" + SymbolName(node) + "." }
 
 // Broadcast is NumPy's: shapes align at the right, a dim of 1 stretches. ok is false when two dims cannot meet.
 func Broadcast(shapes ...[]Dim) (out []Dim, ok bool) {

@@ -93,7 +93,7 @@ func FromBytes(dtype DType, shape []int64, data []byte) (*Tensor, error) {
 	return &Tensor{dtype: dtype, shape: shape, data: data}, nil
 }
 
-// Zeros is a tensor of zeros in memory of its own, aligned for every dtype.
+// Zeros is a tensor of zeros in memory of its own, aligned for every dtype. It keeps the slice of a shape given as shape...
 func Zeros(dtype DType, shape ...int64) (*Tensor, error) {
 	n, err := ByteSize(dtype, shape)
 	if err != nil {

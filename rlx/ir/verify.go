@@ -69,12 +69,14 @@ func (g *Graph) verifyNode(i int, n *Node) error {
 		}
 	}
 	types := []Type{{}}
-	switch a := n.Attrs.(type) { // inference would find the names of leaves taken, by themselves
-	case *InputAttrs:
-		types[0] = Type{a.Dtype, a.Shape}
-	case *ParamAttrs:
-		types[0] = Type{a.Dtype, a.Shape}
-		if v := g.params[a.Name]; v != nil && !v.Type().Equal(types[0]) {
+	input, isInput := n.Attrs.(*InputAttrs)
+	param, isParam := n.Attrs.(*ParamAttrs)
+	switch { // inference would find the names of leaves taken, by themselves
+	case isInput && n.Row == inputOp.row:
+		types[0] = Type{input.Dtype, input.Shape}
+	case isParam && n.Row == paramOp.row:
+		types[0] = Type{param.Dtype, param.Shape}
+		if v := g.params[param.Name]; v != nil && !v.Type().Equal(types[0]) {
 			return fmt.Errorf("bound to %s, declared as %s", v.Type(), types[0])
 		}
 	default:

@@ -49,6 +49,7 @@ int64_t place(const int64_t *dims, const int64_t *strides, int rank, int64_t i) 
   }
   return at;
 }
+// The strides of the first `axes` leading axes of x under out_axes axes of a result.
 void stretch(const Lead &x, int axes, int out_axes, int64_t *strides) {
   for (int d = 0; d < out_axes; d++) {
     const int k = d - (out_axes - axes);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t POLL = 1 << 16;      // elements between two looks at the stop word
 constexpr int64_t LONG_RUN = 128;      // runs of the last axis from which on they are walked one by one
+constexpr int64_t REPEATS = 256;       // elements of a block that holds one value
 
 // How operand k lies under the result.
 enum Form { DIRECT, REPEATED, GATHERED };
@@ -94,15 +95,18 @@ void run_long(const Call &c, Range r, const Work &w, const Plan &p, int out_size
   int64_t at = r.begin;
   for (Walk<MAX_IN> walk(p.dims, p.rank, p.strides, r.begin, r.end); walk.next();) {
     if (c.stopped()) return;
+    int64_t cap = p.cap;
+    for (int k = 0; k < w.inputs; k++)
+      if (walk.step[k] == 0 && cap > REPEATS) cap = REPEATS;
     for (int64_t done = 0; done < walk.n;) {
-      const int64_t n = walk.n - done < p.cap ? walk.n - done : p.cap;
+      const int64_t n = walk.n - done < cap ? walk.n - done : cap;
       const void *in[MAX_IN] = {};
       for (int k = 0; k < w.inputs; k++) {
         const int64_t step = walk.step[k];
         const char *x = c.in_ptr<char>(k) + (walk.at[k] + done * step) * p.size[k];
         in[k] = step == 1 ? x : b.data[k];
         if (step == 1 || (step == 0 && filled[k] == x)) continue;
-        copy_run(b.data[k], x, p.size[k], step, step == 0 ? p.cap : n);
+        copy_run(b.data[k], x, p.size[k], step, step == 0 ? cap : n);
         filled[k] = step == 0 ? x : nullptr;
       }
       w.loop(w, in, c.out_ptr<char>(0) + at * out_size, n);

@@ -15,6 +15,7 @@ namespace {
 #include "../core/vec_math.h"
 #include "../core/scalar_gen.h"
 #include "loops.h"
+#include "forms.h"
 #include "gradients.h"
 #include "spline.h"
 }  // namespace

@@ -16,6 +16,7 @@ namespace {
 #include "../core/scalar_gen.h"
 #undef fma
 #include "loops.h"
+#include "forms.h"
 #include "gradients.h"
 #include "spline.h"
 }  // namespace

@@ -1,19 +1,6 @@
 // moves.h: f16 and bf16 by way of f32, selection, and the fast pairs of Cast. Text: see loops.h. Loops over plain integers are left to
 // the compiler, which vectorises them for the instruction set of the region.
 
-struct f16_form {
-  static RLX_FN vf get(const uint16_t *p) { return load_f16(p); }
-  static RLX_FN vf get_part(const uint16_t *p, int n) { return load_f16_part(p, n); }
-  static RLX_FN void put(uint16_t *p, vf x) { store_f16(p, x); }
-  static RLX_FN void put_part(uint16_t *p, vf x, int n) { store_f16_part(p, x, n); }
-};
-struct bf16_form {
-  static RLX_FN vf get(const uint16_t *p) { return load_bf16(p); }
-  static RLX_FN vf get_part(const uint16_t *p, int n) { return load_bf16_part(p, n); }
-  static RLX_FN void put(uint16_t *p, vf x) { store_bf16(p, x); }
-  static RLX_FN void put_part(uint16_t *p, vf x, int n) { store_bf16_part(p, x, n); }
-};
-
 template <class H> void widen_half(const void *from, float *y, int64_t n) {
   const uint16_t *x = static_cast<const uint16_t *>(from);
   RLX_EACH(n, store(y + i, H::get(x + i)), store_part(y + i, H::get_part(x + i, left), left))
@@ -68,7 +55,7 @@ Loop where_of(int size) {
   }
 }
 
-// x <= 0 in the bits of a half: a zero, or the sign and no NaN. `top` is infinity.
+// x <= 0 in the bits of a half: a zero, or the sign and no NaN. Top is infinity.
 template <uint16_t Top> RLX_FN uint16_t relu_gradient(uint16_t x, uint16_t dy) {
   const uint16_t m = uint16_t(x & 0x7fff);
   const bool low = m == 0 || (x > 0x8000 && m <= Top);
@@ -146,6 +133,22 @@ template <class A, class B> void cast_int_int(const Work &, const void *const *i
   for (int64_t i = 0; i < n; i++) y[i] = B(x[i]);
 }
 
+// f16 and bf16 to what f32 has a loop for, and what has one to f32: f32 holds the operand, so that the second step alone rounds.
+Loop cast_of(int from, int to);
+void cast_through_f32(const Work &w, const void *const *in, void *out, int64_t n) {
+  const int from = int(w.lo), to = int(w.hi);
+  const Loop get = cast_of(from, RLX_F32), put = cast_of(RLX_F32, to);
+  alignas(64) float block[HALF_BLOCK];
+  for (int64_t at = 0; at < n; at += HALF_BLOCK) {
+    const int64_t m = n - at < HALF_BLOCK ? n - at : HALF_BLOCK;
+    const void *x[MAX_IN] = {static_cast<const char *>(in[0]) + at * rlx_dtype_sizes[from]};
+    get(w, x, block, m);
+    x[0] = block;
+    put(w, x, static_cast<char *>(out) + at * rlx_dtype_sizes[to], m);
+  }
+}
+constexpr uint32_t IN_F32 = RLX_DTYPES_half | RLX_DTYPES_bool | RLX_DTYPES_i8 | RLX_DTYPES_u8;
+
 Loop cast_of(int from, int to) {
 #define RLX_PAIR(a, b) ((a) * RLX_NUM_DTYPES + (b))
   switch (RLX_PAIR(from, to)) {
@@ -165,7 +168,9 @@ Loop cast_of(int from, int to) {
     case RLX_PAIR(RLX_I64, RLX_F32): return cast_int_f32<int64_t>;
     case RLX_PAIR(RLX_I32, RLX_I64): return cast_int_int<int32_t, int64_t>;
     case RLX_PAIR(RLX_I64, RLX_I32): return cast_int_int<int64_t, int32_t>;
-    default: return nullptr;
+    default: break;
   }
 #undef RLX_PAIR
+  const bool half = (RLX_DTYPES_half >> from & 1) != 0 || (RLX_DTYPES_half >> to & 1) != 0;
+  return half && (IN_F32 >> from & 1) != 0 && cast_of(RLX_F32, to) != nullptr ? cast_through_f32 : nullptr;
 }

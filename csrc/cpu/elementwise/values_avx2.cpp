@@ -13,6 +13,7 @@ namespace {
 #include "../core/vec_math.h"
 #include "../core/scalar_gen.h"
 #include "loops.h"
+#include "forms.h"
 #include "values.h"
 #include "moves.h"
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 #include "../core/scalar_gen.h"
 #undef fma
 #include "loops.h"
+#include "forms.h"
 #include "values.h"
 #include "moves.h"
 }  // namespace

@@ -175,9 +175,9 @@ template <class F> void softmax_columns(const typename F::T *x, int64_t side, ty
   }
   const vf inv = narrow(splat<vd>(1.0) / s);
   for (int64_t k = 0; k < n; k++) {
-    const vf e = F::DIRECT ? get_side<F>(y + k * l.y_step, 1, m) : exp(get_side<F>(x + k * l.x_step, side, m) - top);
-    if (m == LANES) F::put(y + k * l.y_step, e * inv);
-    else F::put_part(y + k * l.y_step, e * inv, m);
+    const vf e = F::DIRECT ? get_side<F>(y + k * l.y_step, 1, m) : exp(get_side<F>(x + k * l.x_step, side, m) - top), v = e * inv;
+    if (m == LANES) F::put(y + k * l.y_step, v);
+    else F::put_part(y + k * l.y_step, v, m);
   }
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t WORK = 1 << 16;       // elements of a piece of work
 constexpr int64_t MAX_BLOCKS = 256;
+constexpr int64_t SHORT = 16;           // rows of up to so many elements would waste the lanes
 constexpr int64_t FEW_ROWS = 64, FEW_COLUMNS = 2048;  // up to so many results, the reduced elements are cut into blocks
 
 void mark_axes(const rlx_ReduceAttrs &a, const Operand &x, bool *on) {
@@ -60,7 +61,10 @@ Plan plan_of(const Command &cmd) {
   p.reduced = p.n == 0 ? 1 : merge_axes(p.dims, p.reduced, p.strides, 1);
   if (p.n == 0) p.dims[0] = 0, p.strides[0][0] = 1;
   const bool together = p.reduced > 0 && p.strides[0][p.reduced - 1] == 1;
-  p.columns = !together && p.kept > 0 && p.kept_strides[0][p.kept - 1] == 1 && p.fn != rlx_ReduceFn_logsumexp;
+  if (p.kept > 0 && p.fn != rlx_ReduceFn_logsumexp) {
+    p.side = p.kept_strides[0][p.kept - 1];
+    p.columns = (!together && p.side == 1) || (p.n <= SHORT && p.kept_dims[p.kept - 1] >= SHORT);
+  }
   cut(p);
   return p;
 }
@@ -191,7 +195,7 @@ struct C64 {
     for (int64_t i = 0; i < n; i++) {
       Acc v = a[i];
       if (mean) v = p.n > 0 ? Acc{v.re / double(p.n), v.im / double(p.n)} : Acc{double(NAN), 0};  // the mean of nothing is a real NaN
-      y[i] = {float(v.re), float(v.im)};
+      y[i] = {float(one_nan(v.re)), float(one_nan(v.im))};
     }
   }
 };

@@ -2,7 +2,7 @@
 // merged as far as strides allow.
 //
 //   rows      the reduced elements of a result lie together (or anywhere: then they are gathered): one result at a time, in lanes
-//   columns   the results lie together in x: lanes are results, each of which adds its elements in order
+//   columns   the results lie together in x, or are made of few elements: lanes are results, each of which adds its elements in order
 //
 // Few results of many elements are cut into blocks of the reduced elements, whose partial results are combined in order. All of it
 // depends on shapes and strides alone, never on threads: a result has the same bits in whatever Range it is computed.
@@ -21,6 +21,7 @@ struct Plan {
   int64_t count = 1, n = 1;     // results; elements that each is made of
   int64_t fn = 0;               // rlx_ReduceFn
   bool columns = false;
+  int64_t side = 1;             // from one column to the next
   int64_t blocks = 1, block = 0;  // parts of the reduced elements and their length
 
   Walk<1> results(int64_t begin, int64_t end) const { return Walk<1>(kept_dims, kept, kept_strides, begin, end); }
@@ -32,8 +33,12 @@ Plan plan_of(const Command &c);
 constexpr int TILE = 256;    // columns that are accumulated together
 constexpr int GATHER = 256;  // elements gathered together
 
+// One NaN for all: which operand's sign and payload an addition keeps is up to the compiler, and would differ between equal results.
+inline double one_nan(double x) { return x != x ? double(NAN) : x; }
+
 // What is left to do for a float result when all elements are in.
 inline double finish(const Plan &p, double s) {
+  s = one_nan(s);
   switch (p.fn) {
     case rlx_ReduceFn_mean: return s / double(p.n);
     case rlx_ReduceFn_l2: return ::sqrt(s);

@@ -148,15 +148,16 @@ template <class Op> RLX_FN void column_rows(typename Op::A *a, const float *x, i
 template <class Op> void column_tile(const Source &x, int64_t at, const Plan &p, int64_t n, int64_t from, int64_t to, double *out) {
   typename Op::A a[TILE / LANES];
   alignas(64) float buffer[TILE];
+  const bool direct = x.direct && p.side == 1;
   for (int64_t j = 0; j * LANES < n; j++) a[j] = Op::start();
   for (Walk<1> w = p.elements(from, to); w.next();) {
     const int64_t step = w.step[0], first = at + w.at[0];
     int64_t i = 0;
-    if (x.direct)
+    if (direct)
       for (; i + 4 <= w.n; i += 4) column_rows<Op>(a, static_cast<const float *>(x.x) + first + i * step, n, 4, step);
     for (; i < w.n; i++) {
-      if (!x.direct) x.fetch(buffer, x.x, first + i * step, n, 1);
-      column_rows<Op>(a, x.direct ? static_cast<const float *>(x.x) + first + i * step : buffer, n, 1, 0);
+      if (!direct) x.fetch(buffer, x.x, first + i * step, n, p.side);
+      column_rows<Op>(a, direct ? static_cast<const float *>(x.x) + first + i * step : buffer, n, 1, 0);
     }
   }
   for (int64_t j = 0; j < n; j += LANES) {
@@ -170,7 +171,7 @@ template <class Op> void columns_of(const Source &x, const Plan &p, int64_t begi
   for (Walk<1> w = p.results(begin, end); w.next();)
     for (int64_t i = 0; i < w.n; i += TILE) {
       const int64_t n = w.n - i < TILE ? w.n - i : TILE;
-      column_tile<Op>(x, p.start + w.at[0] + i, p, n, from, to, out);
+      column_tile<Op>(x, p.start + w.at[0] + i * p.side, p, n, from, to, out);
       out += n;
     }
 }

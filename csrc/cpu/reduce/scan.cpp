@@ -16,35 +16,38 @@ constexpr int64_t WORK = 1 << 14;
 struct c64 { float re, im; };
 struct c128 { double re, im; };
 
+// One NaN for all: which operand's sign and payload an addition keeps is up to the compiler, and would differ between equal results.
+inline double one_nan(double x) { return x != x ? double(NAN) : x; }
+
 // How elements of a dtype become a state and back.
 struct as_f32 {
   typedef float T;
   typedef double S;
   static S get(T x) { return double(x); }
-  static T put(S s) { return float(s); }
+  static T put(S s) { return float(one_nan(s)); }
 };
 struct as_f64 {
   typedef double T, S;
   static S get(T x) { return x; }
-  static T put(S s) { return s; }
+  static T put(S s) { return one_nan(s); }
 };
 struct as_f16 {
   typedef uint16_t T;
   typedef double S;
   static S get(T x) { return elementwise::f64_from_f16(x); }
-  static T put(S s) { return elementwise::f16_from_f64(s); }
+  static T put(S s) { return elementwise::f16_from_f64(one_nan(s)); }
 };
 struct as_bf16 {
   typedef uint16_t T;
   typedef double S;
   static S get(T x) { return elementwise::f64_from_bf16(x); }
-  static T put(S s) { return elementwise::bf16_from_f64(s); }
+  static T put(S s) { return elementwise::bf16_from_f64(one_nan(s)); }
 };
 struct as_c64 {
   typedef c64 T;
   typedef c128 S;
   static S get(T x) { return {double(x.re), double(x.im)}; }
-  static T put(S s) { return {float(s.re), float(s.im)}; }
+  static T put(S s) { return {float(one_nan(s.re)), float(one_nan(s.im))}; }
 };
 // Integers wrap, so the unsigned type of their size serves both signs.
 template <class U> struct as_int {
@@ -66,17 +69,42 @@ struct Steps {
   bool exclusive, product;
 };
 
-// m lines, side elements apart in x and 1 apart in y (side_y).
-template <class F, bool PRODUCT> void scan_tile(const typename F::T *x, int64_t side_x, typename F::T *y, int64_t side_y, int m, const Steps &s) {
-  typename F::S state[TILE];
-  for (int j = 0; j < m; j++) state[j] = PRODUCT ? one<typename F::S>() : typename F::S();
-  for (int64_t k = 0; k < s.n; k++, x += s.x, y += s.y)
-    for (int j = 0; j < m; j++) {
-      const typename F::S v = F::get(x[j * side_x]), next = PRODUCT ? mul(state[j], v) : add(state[j], v);
-      y[j * side_y] = F::put(s.exclusive ? state[j] : next);
-      state[j] = next;
+template <class F, bool PRODUCT> struct Scan {
+  typedef typename F::T T;
+  typedef typename F::S S;
+
+  static S start() { return PRODUCT ? one<S>() : S(); }
+  static S next(S s, S v) { return PRODUCT ? mul(s, v) : add(s, v); }
+
+  static void line(const T *x, T *y, const Steps &s) {
+    S state = start();
+    for (int64_t k = 0; k < s.n; k++, x += s.x, y += s.y) {
+      const S after = next(state, F::get(*x));
+      *y = F::put(s.exclusive ? state : after);
+      state = after;
     }
-}
+  }
+
+  // m lines beside each other in x and y.
+  static void rows(const T *__restrict x, T *__restrict y, int m, const Steps &s) {
+    S state[TILE];
+    for (int j = 0; j < m; j++) state[j] = start();
+    for (int64_t k = 0; k < s.n; k++, x += s.x, y += s.y) {
+      if (s.exclusive) {
+        for (int j = 0; j < m; j++) y[j] = F::put(state[j]);
+        for (int j = 0; j < m; j++) state[j] = next(state[j], F::get(x[j]));
+        continue;
+      }
+      for (int j = 0; j < m; j++) state[j] = next(state[j], F::get(x[j]));
+      for (int j = 0; j < m; j++) y[j] = F::put(state[j]);
+    }
+  }
+
+  static void some(const T *x, int64_t side_x, T *y, int64_t side_y, int m, const Steps &s) {
+    if (side_x == 1 && side_y == 1) return rows(x, y, m, s);
+    for (int j = 0; j < m; j++) line(x + j * side_x, y + j * side_y, s);
+  }
+};
 
 template <class F> void scan_as(const Call &c, Range r, const Lines &l, const Steps &s, bool reverse) {
   const typename F::T *x = c.in_ptr<typename F::T>(0);
@@ -87,8 +115,8 @@ template <class F> void scan_as(const Call &c, Range r, const Lines &l, const St
       const int m = l.y_step == 1 ? 1 : int(w.n - i < TILE ? w.n - i : TILE);
       const typename F::T *from = x + w.at[0] + i * w.step[0];
       typename F::T *to = y + w.at[1] + i * w.step[1];
-      if (s.product) scan_tile<F, true>(from, w.step[0], to, w.step[1], m, s);
-      else scan_tile<F, false>(from, w.step[0], to, w.step[1], m, s);
+      if (s.product) Scan<F, true>::some(from, w.step[0], to, w.step[1], m, s);
+      else Scan<F, false>::some(from, w.step[0], to, w.step[1], m, s);
       i += m;
     }
 }

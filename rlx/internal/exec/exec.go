@@ -247,6 +247,9 @@ func (r *Runner) segment(s segment) error {
 		return s.native.Run(&r.args)
 	}
 	for i := s.first; i < s.end; i++ {
+		if r.args.Arena.Cancel().IsSet() {
+			return &backend.Error{Backend: "host", Code: backend.Cancelled, Command: i - s.first, Text: "cancelled"}
+		}
 		if err := ref.Command(&r.p.Plan.Steps[i].Command, &r.args, r.p.consts); err != nil {
 			name := r.p.Plan.Steps[i].Command.Row.Name
 			return &backend.Error{Backend: "host", Code: backend.BadValue, Command: i - s.first, Text: name + ": " + err.Error()}

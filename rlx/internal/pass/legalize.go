@@ -159,10 +159,12 @@ func compose(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []ir.Value
-	out = to.Within(copied[0].Node(), func() []ir.Value { return n.Row.Decompose(copied[0].Node()) })
+	out := to.Within(copied[0].Node(), func() []ir.Value { return n.Row.Decompose(copied[0].Node()) })
 	if err := to.Err(); err != nil {
 		return nil, fmt.Errorf("decomposition of %s: %w", n, err)
+	}
+	if out != nil && len(out) != len(n.Types) {
+		return nil, fmt.Errorf("decomposition of %s: %d results, expected %d", n, len(out), len(n.Types))
 	}
 	for i, v := range out {
 		if !v.Type().Equal(n.Types[i]) {

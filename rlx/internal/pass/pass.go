@@ -3,6 +3,7 @@
 package pass
 
 import (
+	"bytes"
 	"fmt"
 	"hash/maphash"
 	"strings"
@@ -51,7 +52,8 @@ func CSE(g *ir.Graph) (*ir.Graph, error) {
 		if !ok {
 			return nil, nil
 		}
-		if out, ok := seen[key]; ok {
+		out, ok := seen[key]
+		if ok && sameConst(n, out[0]) {
 			return out, nil
 		}
 		out, err := to.Copy(n, in)
@@ -60,23 +62,31 @@ func CSE(g *ir.Graph) (*ir.Graph, error) {
 	})
 }
 
+// sameConst says that n is no constant, or the constant v bit for bit: their keys hold hashes.
+func sameConst(n *ir.Node, v ir.Value) bool {
+	t, ok := n.Out(0).Const()
+	if !ok {
+		return true
+	}
+	u, ok := v.Const()
+	return ok && bytes.Equal(t.Bytes(), u.Bytes())
+}
+
 // nodeKey is a text that equal computations share; ok is false where a node must stay itself.
 func nodeKey(seed maphash.Seed, n *ir.Node, in []ir.Value) (string, bool) {
 	if t, ok := n.Out(0).Const(); ok {
-		// Two hashes of 64 bits beside type and length make an accidental merge impossible in practice.
-		var h maphash.Hash
-		h.SetSeed(seed)
-		h.Write(t.Bytes())
-		a := h.Sum64()
-		h.WriteByte(1)
-		return fmt.Sprintf("const %s%v %x %x", t.DType(), t.Shape(), a, h.Sum64()), true
+		return fmt.Sprintf("const %s%v %x", t.DType(), t.Shape(), maphash.Bytes(seed, t.Bytes())), true
 	}
 	if n.Row.Has(ir.Leaf) || n.Row.Has(ir.Random) || n.Row.Has(ir.Control) {
 		return "", false
 	}
 	var b strings.Builder
 	b.WriteString(n.Row.Name)
-	b.WriteString(n.AttrText())
+	if words, err := n.Row.AppendAttrs(nil, n.Attrs); err == nil { // exact, where the text merges the NaNs
+		fmt.Fprintf(&b, " %x", words)
+	} else { // symbolic dims
+		b.WriteString(n.AttrText())
+	}
 	for _, v := range in {
 		if v.IsZero() {
 			b.WriteString(" -")

@@ -132,6 +132,14 @@ type pendingOperand struct {
 
 // Build plans g for the backend described by s. base holds the program's constants; new ones are appended after it.
 func Build(g *ir.Graph, s *pass.Support, base *Constants) (*Plan, error) {
+	p, err := build(g, s, base)
+	if err != nil {
+		return nil, err
+	}
+	return p.plan, nil
+}
+
+func build(g *ir.Graph, s *pass.Support, base *Constants) (*planner, error) {
 	p := &planner{g: g, s: s, plan: &Plan{Base: len(base.list)}, consts: base.child(), where: map[ir.Value]*storage{}, copies: map[ir.Value]*storage{},
 		outputs: map[ir.Value]int{}, lastUse: map[ir.Value]int{}}
 	if err := p.bindings(); err != nil {
@@ -159,7 +167,7 @@ func Build(g *ir.Graph, s *pass.Support, base *Constants) (*Plan, error) {
 	for _, t := range p.plan.Consts {
 		p.plan.Program.Consts = append(p.plan.Program.Consts, prog.Type{DType: t.DType(), Dims: t.Shape()})
 	}
-	return p.plan, nil
+	return p, nil
 }
 
 // bindings declares inputs and outputs, and how long each value is read.

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rlx-ml/rlx-go/rlx"
+)
+
+// rlxRun runs a command line and returns its exit code and outputs.
+func rlxRun(t *testing.T, args ...string) (int, string, string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := execute(t.Context(), args, &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		word string // in either output
+	}{
+		{[]string{"ops"}, exitDone, "LayerNorm"},
+		{[]string{"backends"}, exitDone, "ref"},
+		{[]string{"frobnicate"}, exitUsage, "frobnicate"},
+		{[]string{"run"}, exitUsage, "usage"},
+		{[]string{"run", "--nonsense", "m.onnx"}, exitUsage, "nonsense"},
+		{[]string{"run", "no-such-file.onnx"}, exitFailed, "no-such-file.onnx"},
+		{[]string{"run", "demo/digits.onnx", "--in", "pixels"}, exitUsage, "NAME=FILE.npy"},
+		{[]string{"run", "demo/digits.onnx"}, exitFailed, "pixels"},
+		{[]string{"run", "demo/digits.onnx", "--backend", "cuda"}, exitFailed, "not compiled in"},
+		{[]string{"conform", "--backend", "ref", "no-such-file.jsonl"}, exitFailed, "no-such-file"},
+		{[]string{"bench", "no.such.workload"}, exitUsage, "no.such.workload"},
+		{[]string{"inspect", "demo/digits_test.bin"}, exitFailed, "ONNX"},
+	} {
+		code, out, errOut := rlxRun(t, c.args...)
+		if code != c.code || !strings.Contains(out+errOut, c.word) {
+			t.Errorf("rlx %v: exit code %d, expected %d, with %q in:\n%s%s", c.args, code, c.code, c.word, out, errOut)
+		}
+	}
+}
+
+func TestDemo(t *testing.T) {
+	code, out, errOut := rlxRun(t, "demo")
+	if code != exitDone {
+		t.Fatal(errOut)
+	}
+	var golden struct{ Right, Count int }
+	b, err := os.ReadFile("demo/digits_golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &golden); err != nil {
+		t.Fatal(err)
+	}
+	if golden.Right != 432 || !strings.Contains(out, "432 of 450") {
+		t.Errorf("NumPy classifies %d of %d; the demo printed\n%s", golden.Right, golden.Count, out)
+	}
+}
+
+// A run through files gives the probabilities of the NumPy forward pass.
+func TestRunFiles(t *testing.T) {
+	d, err := loadDigits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	in := filepath.Join(dir, "pixels.npy")
+	if err := writeNPY(in, rlx.New(d.pixels[:3*digitSize], 3, digitSize)); err != nil {
+		t.Fatal(err)
+	}
+	for _, backend := range []string{"ref", ""} {
+		code, _, errOut := rlxRun(t, "run", "demo/digits.onnx", "--in", "pixels="+in, "--out", dir, "--repeat", "2", "--backend", backend)
+		if code != exitDone {
+			t.Fatal(errOut)
+		}
+		got, err := readNPY(filepath.Join(dir, "probabilities.npy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var golden struct{ Probabilities [][]float64 }
+		b, err := os.ReadFile("demo/digits_golden.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, &golden); err != nil {
+			t.Fatal(err)
+		}
+		for r, row := range golden.Probabilities {
+			for c, want := range row {
+				if v := got.Float(10*r + c); math.Abs(v-want) > 1e-5 {
+					t.Errorf("digit %d class %d: got %g, NumPy has %g", r, c, v, want)
+				}
+			}
+		}
+	}
+}
+
+func TestNPYRoundTrip(t *testing.T) {
+	for _, x := range []*rlx.Tensor{
+		rlx.New([]float32{1, -2.5, float32(math.Inf(1)), 0, 3, 4}, 2, 3), rlx.New([]int64{1 << 40, -1}, 1, 2), rlx.New([]bool{true, false, true}, 3),
+		rlx.New([]uint8{255}, 1, 1, 1), rlx.New([]float64{math.Pi}), rlx.New([]float32{}, 0, 4),
+	} {
+		path := filepath.Join(t.TempDir(), "x.npy")
+		if err := writeNPY(path, x); err != nil {
+			t.Fatal(err)
+		}
+		y, err := readNPY(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.DType() != y.DType() || x.String() != y.String() {
+			t.Errorf("wrote %v, read %v", x, y)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package conform
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rlx-ml/rlx-go/rlx/backend"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// recorder is a T that keeps what the suite reports.
+type recorder struct{ errors, logs *[]string }
+
+func newRecorder() recorder { return recorder{new([]string), new([]string)} }
+
+func (recorder) Helper() {}
+func (r recorder) Logf(f string, a ...any) {
+	*r.logs = append(*r.logs, fmt.Sprintf(f, a...))
+}
+func (r recorder) Errorf(f string, a ...any) {
+	*r.errors = append(*r.errors, fmt.Sprintf(f, a...))
+}
+func (r recorder) Skipf(f string, a ...any) { r.Logf(f, a...) }
+func (r recorder) Run(_ string, f func(T)) bool {
+	f(r)
+	return len(*r.errors) == 0
+}
+
+// faulty is ref with a fault.
+type faulty struct {
+	backend.Backend
+	name  string
+	fault func(p backend.Program, a *backend.RunArgs) error
+}
+
+func (b faulty) Name() string { return b.name }
+
+func (b faulty) Open(i int, o backend.Options) (backend.Device, error) {
+	d, err := b.Backend.Open(i, o)
+	return faultyDevice{d, b.fault}, err
+}
+
+type faultyDevice struct {
+	backend.Device
+	fault func(p backend.Program, a *backend.RunArgs) error
+}
+
+func (d faultyDevice) Load(w backend.Weights, words []uint32) (backend.Program, error) {
+	p, err := d.Device.Load(w, words)
+	return faultyProgram{p, d.fault}, err
+}
+
+type faultyProgram struct {
+	backend.Program
+	fault func(p backend.Program, a *backend.RunArgs) error
+}
+
+func (p faultyProgram) Run(a *backend.RunArgs) error { return p.fault(p.Program, a) }
+
+// The suite finds a backend whose last element is wrong, and one whose kernels do not count, in every row that has kernels; a backend
+// without kernels is skipped with its reasons, or fails under NoSkips.
+func TestSuiteFindsFaults(t *testing.T) {
+	ref, err := backend.Lookup("ref")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend.Register(faulty{ref, "ref-wrong-tail", func(p backend.Program, a *backend.RunArgs) error {
+		err := p.Run(a)
+		for _, o := range a.Outputs {
+			if len(o) > 0 {
+				o[len(o)-1] ^= 0x35
+			}
+		}
+		return err
+	}})
+	backend.Register(faulty{ref, "ref-uncounted", func(p backend.Program, a *backend.RunArgs) error {
+		a.Counters = nil
+		return p.Run(a)
+	}})
+	backend.Register(capless{faulty{ref, "ref-capless", func(p backend.Program, a *backend.RunArgs) error { return p.Run(a) }}})
+	for _, row := range ir.Rows() {
+		if row.Has(ir.Leaf) {
+			continue
+		}
+		r := newRecorder()
+		if Run(r, "ref-wrong-tail", Short(), Rows(row.Name)); len(*r.errors) == 0 {
+			t.Errorf("%s: a wrong last element was not found", row.Name)
+		}
+		r = newRecorder()
+		if Run(r, "ref-uncounted", Short(), Rows(row.Name)); len(*r.errors) == 0 && !row.Has(ir.View) {
+			t.Errorf("%s: kernels that do not count were not found", row.Name)
+		}
+	}
+	r := newRecorder()
+	Run(r, "ref-capless", Short(), Rows("MatMul"))
+	if len(*r.errors) > 0 || !strings.Contains(strings.Join(*r.logs, "\n"), "ref-capless does not support MatMul f32: no kernel") {
+		t.Errorf("a backend without kernels: got errors %v and logs %v", *r.errors, *r.logs)
+	}
+	if Run(r, "ref-capless", Short(), Rows("MatMul"), NoSkips()); len(*r.errors) == 0 {
+		t.Error("a backend without kernels passes under NoSkips")
+	}
+}
+
+// capless is a backend that has no kernels.
+type capless struct{ faulty }
+
+func (capless) Caps() []backend.Cap { return nil }
+
+// An elementwise row needs no generator of its own; any other row without one fails by name.
+func TestGenerators(t *testing.T) {
+	if generatorOf(&ir.Row{Name: "Toy", Bits: ir.Elementwise, In: []ir.Operand{ir.In("a", ir.Float), ir.In("b", ir.Float)}}) == nil {
+		t.Error("an elementwise row without required attributes has no generator")
+	}
+	if generatorOf(&ir.Row{Name: "Toy"}) != nil {
+		t.Error("a row of unknown form has a generator")
+	}
+	s, r := &suite{}, newRecorder()
+	if s.row(r, &ir.Row{Name: "Toy", Family: "norm"}); len(*r.errors) != 1 || !strings.Contains((*r.errors)[0], "Toy has no generator") {
+		t.Errorf("a row without a generator: got %v", *r.errors)
+	}
+	for name := range generators {
+		if _, err := ir.RowByName(name); err != nil {
+			t.Errorf("the generator of %s has no row", name)
+		}
+	}
+}

@@ -1,0 +1,9 @@
+package ir
+
+import "strings"
+
+// ParseAttrText reads what Row.AttrText wrote.
+func ParseAttrText(s string) (map[string]string, error) {
+	given, _, err := attrsAndTypes(strings.TrimSpace(s) + " : f32[]")
+	return given, err
+}
