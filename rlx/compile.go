@@ -58,7 +58,7 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 	}
 	p := &Program{name: g.Name, cfg: cfg, target: target, skipped: skipped, cache: map[string]*entry{}, runners: map[*Runner]bool{}}
 	p.idle.L = &p.mu
-	trackDevice(target.Device, target.Backend.Name())
+	trackDevice(target)
 	if err := p.prepare(ctx, g); err != nil {
 		p.Close()
 		return nil, err
@@ -80,7 +80,11 @@ func open(cfg *config) (*exec.Target, []error, error) {
 		if err == nil {
 			var d backend.Device
 			if d, err = b.Open(0, backend.Options{Threads: cfg.threads, ISA: cfg.isa}); err == nil {
-				return &exec.Target{Backend: b, Device: d, Support: pass.NewSupport(name, b.Caps(), hostRows(b))}, why, nil
+				s := pass.NewSupport(name, b.Caps(), hostRows(b))
+				if c, ok := b.(interface{ ComposeFirst() bool }); ok {
+					s.ComposeFirst = c.ComposeFirst()
+				}
+				return &exec.Target{Backend: b, Device: d, Support: s}, why, nil
 			}
 		}
 		if !absent(err) {

@@ -61,6 +61,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 type ExecError struct {
 	Backend  string
 	Node, Op string // of the node whose command failed, "" if none is to blame
+	Part     string // where the node is composed of others: the op that failed, whose constraint Err cites
 	Err      error
 }
 
@@ -83,7 +84,7 @@ func execError(name string, err error) error {
 	if n := ee.Node; n != nil {
 		out.Node, out.Op = n.Name, n.Row.Name
 		if n.From.Op != "" { // a part of a composed node: the user knows the whole
-			out.Node, out.Op = n.From.Name, n.From.Op
+			out.Node, out.Op, out.Part = n.From.Name, n.From.Op, n.Row.Name
 			out.Err = fmt.Errorf("%s: %w", n.From.Op, ee.Err)
 		}
 	}

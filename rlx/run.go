@@ -510,7 +510,7 @@ func (p *Program) Close() error {
 	if p.weights != nil {
 		err = p.weights.Close()
 	}
-	untrackDevice(p.target.Device)
+	untrackDevice(p.target)
 	if cerr := p.target.Device.Close(); err == nil {
 		err = cerr
 	}

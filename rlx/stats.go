@@ -1,9 +1,10 @@
 package rlx
 
 import (
+	"slices"
 	"sync"
 
-	"github.com/rlx-ml/rlx-go/rlx/backend"
+	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
 )
 
 // MemoryStats counts memory outside Go's heap.
@@ -13,22 +14,19 @@ type MemoryStats struct {
 
 var openDevices struct {
 	sync.Mutex
-	list map[backend.Device]string
+	list []*exec.Target
 }
 
-func trackDevice(d backend.Device, name string) {
+func trackDevice(t *exec.Target) {
 	openDevices.Lock()
 	defer openDevices.Unlock()
-	if openDevices.list == nil {
-		openDevices.list = map[backend.Device]string{}
-	}
-	openDevices.list[d] = name
+	openDevices.list = append(openDevices.list, t)
 }
 
-func untrackDevice(d backend.Device) {
+func untrackDevice(t *exec.Target) {
 	openDevices.Lock()
 	defer openDevices.Unlock()
-	delete(openDevices.list, d)
+	openDevices.list = slices.DeleteFunc(openDevices.list, func(o *exec.Target) bool { return o == t })
 }
 
 // Stats reads the memory counters of the native libraries.
@@ -36,8 +34,8 @@ func Stats() MemoryStats {
 	openDevices.Lock()
 	defer openDevices.Unlock()
 	s := MemoryStats{Native: map[string]int64{}}
-	for d, name := range openDevices.list {
-		s.Native[name] = d.NativeBytes() // counts the whole library, so devices of one backend agree
+	for _, t := range openDevices.list {
+		s.Native[t.Backend.Name()] = t.Device.NativeBytes() // counts the whole library, so devices of one backend agree
 	}
 	return s
 }

@@ -61,17 +61,30 @@ func conv(m *maker) {
 	m.convs(list)
 }
 
-func conv3d(m *maker) { m.convs(windows3d) }
+func conv3d(m *maker) {
+	list := windows3d
+	if m.large {
+		list = append(list[:len(list):len(list)], window{x: dims(1, 8, 9, 12, 14), w: dims(20, 8, 3, 3, 3), padding: dims(1, 1, 1)})
+	}
+	m.convs(list)
+}
 
 func (m *maker) convs(list []window) {
 	auto := m.enums["auto_pad"]
-	for _, w := range part(m, 5, len(list), list) {
+	picked := part(m, 5, len(list), list)
+	if m.large {
+		picked = append(picked[:len(picked):len(picked)], list[len(list)-1])
+	}
+	for _, w := range picked {
 		m.product(w.attrs(auto), w.x, w.w)
 	}
 }
 
 func im2col(m *maker) {
 	auto := m.enums["auto_pad"]
+	if m.large {
+		m.add(attrs{"kernel_size": "[3, 3]"}, m.rng.plain(m.dtype, dims(2, 3, 30, 34)))
+	}
 	for _, w := range part(m, 5, len(windows2d)+len(windows3d), append(windows3d, windows2d...)) {
 		a := w.attrs(auto)
 		delete(a, "groups")

@@ -37,7 +37,7 @@ func poisonable(t *testing.T) []string {
 func TestRows(t *testing.T) {
 	for _, b := range backends() {
 		t.Run(b, func(t *testing.T) {
-			opts := []Option{NoSkips()}
+			opts := []Option{NoSkips(), Seed(*firstSeed)}
 			if testing.Short() {
 				opts = append(opts, Short())
 			}

@@ -116,7 +116,7 @@ func Run(t T, name string, opts ...Option) {
 }
 
 // maxReports is how many failures of one row are printed in full.
-const maxReports = 8
+const maxReports = 30
 
 // rowRun is the suite on one row.
 type rowRun struct {

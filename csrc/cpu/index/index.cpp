@@ -36,15 +36,14 @@ int64_t place(const Operand &o, int64_t i) {
 }
 
 // The shortest digits that read back as v, in the form of %e from 10^6 on and below 10^-4: what Go's %v prints, on which errors agree.
-// v comes from an f32 and is shown as one, or, wide, as the f64 that it also is.
-void show(double v, bool wide, char *text, size_t size) {
+void show(double v, char *text, size_t size) {
   if (v != v || v - v != 0) {
     snprintf(text, size, "%s", v != v ? "NaN" : v > 0 ? "+Inf" : "-Inf");
     return;
   }
   int digits = 0;
   do snprintf(text, size, "%.*e", digits, v);
-  while ((wide ? strtod(text, nullptr) != v : strtof(text, nullptr) != float(v)) && ++digits < 17);
+  while (strtod(text, nullptr) != v && ++digits < 17);
   const char *e = std::strchr(text, 'e');
   const int exponent = e == nullptr ? 0 : atoi(e + 1);
   if (exponent >= -4 && exponent < 6) snprintf(text, size, "%.*f", digits > exponent ? digits - exponent : 0, v);
@@ -77,7 +76,7 @@ bool fail_fraction(const Call &c, int k, int64_t i) {
   const float v = c.in_ptr<float>(k)[place(o, i)];
   if (v == truncf(v) && v - v == 0) return false;
   char text[64];
-  show(double(v), true, text, sizeof text);
+  show(double(v), text, sizeof text);
   c.fail("C8", "index %s is not an integer", text);
   return true;
 }
@@ -90,7 +89,7 @@ void fail_index(const Call &c, int k, int64_t i, int64_t d) {
   if (o.dtype == RLX_U64) {
     snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(c.in_ptr<uint64_t>(k)[at]));
   } else if (o.dtype == RLX_F32) {
-    show(double(c.in_ptr<float>(k)[at]), false, text, sizeof text);
+    show(double(c.in_ptr<float>(k)[at]), text, sizeof text);
   } else {
     int64_t v;
     read_line(o.dtype, c.in_data[k], at, 1, 1, &v);

@@ -30,14 +30,15 @@ void read_indices(const Operand &o, const void *data, int64_t begin, int64_t end
 // n of them in a line, step elements apart, from element `at` on.
 void read_line(uint32_t dtype, const void *data, int64_t at, int64_t step, int64_t n, int64_t *out);
 
-// Adds d to negatives; returns the first place that is out of range, or n.
+// Adds d to negatives; returns the first place that is out of range, or n. The check is the sign of v or of d-1-v.
 inline int64_t wrap_indices(int64_t *v, int64_t n, int64_t d) {
   uint64_t bad = 0;
   for (int64_t i = 0; i < n; i++) {
-    v[i] += v[i] < 0 ? d : 0;
-    bad |= uint64_t(v[i]) >= uint64_t(d);
+    const int64_t w = v[i] + ((v[i] >> 63) & d);
+    bad |= uint64_t(w) | (uint64_t(d - 1) - uint64_t(w));
+    v[i] = w;
   }
-  if (bad == 0) return n;
+  if (bad >> 63 == 0) return n;
   int64_t i = 0;
   while (uint64_t(v[i]) < uint64_t(d)) i++;
   return i;

@@ -45,20 +45,30 @@ struct Single {
   }
 };
 
+RLX_FN float of_bits(uint32_t b) {
+  float f;
+  std::memcpy(&f, &b, 4);
+  return f;
+}
+
 template <bool Brain> struct Half {
   typedef uint16_t Element;
   typedef float Sum;
-  static RLX_FN vf get(const uint16_t *p) { return Brain ? load_bf16(p) : load_f16(p); }
-  static RLX_FN vf get_part(const uint16_t *p, int n) { return Brain ? load_bf16_part(p, n) : load_f16_part(p, n); }
+  // By bits and without a branch, so that the loops below become vectors. f16: the 15 low bits, moved up, are the value times 2^-112; an
+  // exponent of all ones becomes that of f32.
+  static RLX_FN float value(uint16_t h) {
+    if (Brain) return of_bits(uint32_t(h) << 16);
+    const uint32_t magnitude = uint32_t(h & 0x7fff) << 13, sign = uint32_t(h & 0x8000) << 16;
+    const float finite = of_bits(magnitude) * 0x1p112f;
+    uint32_t bits;
+    std::memcpy(&bits, &finite, 4);
+    return of_bits((magnitude >= 0x0f800000 ? magnitude | 0x7f800000 : bits) | sign);
+  }
   static RLX_FN void widen(float *to, const uint16_t *x, int64_t n) {
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) store(to + i, get(x + i));
-    if (i < n) store_part(to + i, get_part(x + i, int(n - i)), int(n - i));
+    for (int64_t i = 0; i < n; i++) to[i] = value(x[i]);
   }
   static RLX_FN void add(float *sum, const uint16_t *x, int64_t n) {
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) store(sum + i, load(sum + i) + get(x + i));
-    if (i < n) store_part(sum + i, load_part(sum + i, int(n - i)) + get_part(x + i, int(n - i)), int(n - i));
+    for (int64_t i = 0; i < n; i++) sum[i] += value(x[i]);
   }
   static RLX_FN void narrow(uint16_t *y, const float *sum, int64_t n) {
     int64_t i = 0;

@@ -15,7 +15,7 @@ constexpr int64_t LONG_BYTES = 256;     // a last axis from here on is worth a s
 constexpr int64_t PIECE_BYTES = 32768;  // of work that one thread takes at a time
 constexpr int64_t SMALL_TILE = 8;       // shorter sides gain nothing from tiles
 
-constexpr int64_t tile_of(int size) { return size == 8 ? 32 : 64; }  // a tile fits the first-level cache beside its source
+constexpr int64_t tile_of(int size) { return size == 8 ? 32 : size == 4 ? 64 : 128; }  // at most the first-level cache
 
 // A short piece, by two overlapping moves where a call of memcpy would cost more than the bytes.
 RLX_FN void short_copy(char *y, const char *x, int64_t n) {
@@ -147,9 +147,9 @@ template <class T, class V> void move_tiles(const Box &b, int64_t begin, int64_t
   const int last = b.rank - 1, across = b.across;
   const int64_t ni = b.dims[across], nj = b.dims[last], tiles_j = (nj + SIDE - 1) / SIDE, tiles_i = (ni + SIDE - 1) / SIDE;
   for (int64_t u = begin; u < end; u++) {
-    int64_t rest = u / tiles_j, y_at = 0, x_at = 0;
-    const int64_t j = u % tiles_j * SIDE, i = rest % tiles_i * SIDE;
-    rest /= tiles_i;
+    int64_t rest = u / tiles_i, y_at = 0, x_at = 0;
+    const int64_t i = u % tiles_i * SIDE, j = rest % tiles_j * SIDE;  // along x first: its reads are what a tile waits for
+    rest /= tiles_j;
     for (int d = last - 1; d >= 0; d--) {
       if (d == across) continue;
       const int64_t k = rest % b.dims[d];

@@ -58,25 +58,49 @@ int64_t source(int mode, const Border &b, int64_t i) {
   }
 }
 
-// n elements of the value.
-void fill(const Plan &p, char *y, int64_t n) {
-  const int64_t one = 1;
-  const Box b = box_fill(p.size, 1, &n, y, &one, &p.value);
-  box_move(b, 0, b.units);
+template <class T> void fill_of(char *y, const uint64_t &value, int64_t n) {
+  T v, *to = reinterpret_cast<T *>(y);
+  std::memcpy(&v, &value, sizeof v);
+  for (int64_t i = 0; i < n; i++) to[i] = v;
 }
 
-// The element of x, on the axes before p.last, that starts row r; -1: the value.
-int64_t row_start(const Plan &p, const Call &c, int64_t r) {
-  int64_t at = 0, step = p.inner * c.in(0).dims[p.last];
-  for (int d = p.last - 1; d >= 0; d--) {
-    const int64_t i = source(p.mode, p.axis[d], r % c.out(0).dims[d] - p.axis[d].before);
-    if (i < 0) return -1;
-    r /= c.out(0).dims[d];
-    at += i * step;
-    step *= c.in(0).dims[d];
+// n elements of the value.
+void fill(const Plan &p, char *y, int64_t n) {
+  switch (p.size) {
+    case 1: return fill_of<uint8_t>(y, p.value, n);
+    case 2: return fill_of<uint16_t>(y, p.value, n);
+    case 4: return fill_of<uint32_t>(y, p.value, n);
+    default: return fill_of<uint64_t>(y, p.value, n);
   }
-  return at;
 }
+
+// Counts rows over the axes before p.last, without a division for each.
+struct Rows {
+  const Plan &p;
+  const Operand &x, &y;
+  int64_t index[RLX_MAX_RANK] = {};
+
+  Rows(const Plan &plan, const Call &c, int64_t row) : p(plan), x(c.in(0)), y(c.out(0)) {
+    for (int d = p.last - 1; d >= 0; d--) index[d] = row % y.dims[d], row /= y.dims[d];
+  }
+  void next() {
+    for (int d = p.last - 1; d >= 0; d--) {
+      if (++index[d] < y.dims[d]) return;
+      index[d] = 0;
+    }
+  }
+  // The element of x that starts the row; -1: the value.
+  int64_t start() const {
+    int64_t at = 0, step = p.inner * x.dims[p.last];
+    for (int d = p.last - 1; d >= 0; d--) {
+      const int64_t i = source(p.mode, p.axis[d], index[d] - p.axis[d].before);
+      if (i < 0) return -1;
+      at += i * step;
+      step *= x.dims[d];
+    }
+    return at;
+  }
+};
 
 // Elements [first, first + n) of a row's border, counted as in source.
 void border(const Plan &p, char *y, const char *x, int64_t first, int64_t n) {
@@ -107,8 +131,9 @@ void pad(const Call &c, Range r) {
   }
   const Border &b = p.axis[p.last];
   const int64_t bytes = p.inner * p.size, length = b.before + b.n + b.after;
-  for (int64_t k = r.begin; k < r.end && !c.stopped(); k++) {
-    const int64_t start = row_start(p, c, k);
+  Rows row(p, c, r.begin);
+  for (int64_t k = r.begin; k < r.end && !c.stopped(); k++, row.next()) {
+    const int64_t start = row.start();
     char *to = y + k * length * bytes;
     if (start < 0) {
       fill(p, to, length * p.inner);

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
@@ -247,6 +248,7 @@ func (r *Runner) segment(s segment) error {
 		return s.native.Run(&r.args)
 	}
 	for i := s.first; i < s.end; i++ {
+		began := time.Since(start)
 		if r.args.Arena.Cancel().IsSet() {
 			return &backend.Error{Backend: "host", Code: backend.Cancelled, Command: i - s.first, Text: "cancelled"}
 		}
@@ -254,6 +256,12 @@ func (r *Runner) segment(s segment) error {
 			name := r.p.Plan.Steps[i].Command.Row.Name
 			return &backend.Error{Backend: "host", Code: backend.BadValue, Command: i - s.first, Text: name + ": " + err.Error()}
 		}
+		if p := r.args.Profile; p != nil {
+			p[2*(i-s.first)], p[2*(i-s.first)+1] = uint64(began), uint64(time.Since(start))
+		}
 	}
 	return nil
 }
+
+// start is the zero of the clock of host steps.
+var start = time.Now()

@@ -50,25 +50,26 @@ func (null) Open(i int, _ backend.Options) (backend.Device, error) {
 	if i != 0 {
 		return nil, fail(backend.NoDevice, -1, "device %d, there is one", i)
 	}
-	return device{}, nil
+	return &device{info}, nil
 }
 
 func fail(code backend.Code, command int, format string, args ...any) error {
 	return &backend.Error{Backend: Name, Code: code, Command: command, Text: fmt.Sprintf(format, args...)}
 }
 
-type device struct{}
+// device is used by pointer: the runtime tells open devices apart by comparing them.
+type device struct{ info backend.DeviceInfo }
 
-func (device) Info() backend.DeviceInfo { return info }
-func (device) NativeBytes() int64       { return 0 }
-func (device) Close() error             { return nil }
+func (d *device) Info() backend.DeviceInfo { return d.info }
+func (*device) NativeBytes() int64         { return 0 }
+func (*device) Close() error               { return nil }
 
 // weights is how many bytes each constant has: enough to hold the words against.
 type weights []int
 
 func (weights) Close() error { return nil }
 
-func (device) Weights(parent backend.Weights, constants [][]byte) (backend.Weights, error) {
+func (*device) Weights(parent backend.Weights, constants [][]byte) (backend.Weights, error) {
 	own, _ := parent.(weights)
 	own = own[:len(own):len(own)] // two children of one parent must not share what they append
 	for _, c := range constants {
@@ -77,7 +78,7 @@ func (device) Weights(parent backend.Weights, constants [][]byte) (backend.Weigh
 	return own, nil
 }
 
-func (device) Load(w backend.Weights, words []uint32) (backend.Program, error) {
+func (*device) Load(w backend.Weights, words []uint32) (backend.Program, error) {
 	p, err := prog.Decode(words)
 	if err != nil {
 		return nil, fail(backend.BadWords, -1, "%v", err)

@@ -12,6 +12,7 @@ import (
 // Support is what a backend can do, ready for questions.
 type Support struct {
 	Backend         string
+	ComposeFirst    bool           // decompose wherever there is a decomposition, kernel or not: a mask of the conformance suite
 	native, strided map[int]uint32 // by op number: sets of dtypes
 	host            func(*ir.Row) bool
 }
@@ -79,14 +80,14 @@ func Legalize(g *ir.Graph, s *Support) (*ir.Graph, error) {
 	for depth := range maxDepth {
 		changed := false
 		out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
-			if s.fine(n) {
+			if s.fine(n) && !(s.ComposeFirst && n.Row.Composite()) {
 				return nil, nil
 			}
 			switch err := s.composable(n, depth); {
 			case err == nil:
 				changed = true
 				return compose(to, n, in)
-			case s.Host(n):
+			case s.fine(n), s.Host(n):
 				return nil, nil
 			default:
 				bad = append(bad, Unsupported{n.Name, n.Row.Name, keyDType(n), err.Error()})

@@ -28,7 +28,7 @@ func apply(t *testing.T, kind string, given map[string]string, in ...*ir.Tensor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := Apply(row, a, in, n.Types)
+	out, err := Apply(row, n.Attrs, in, n.Types)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,11 @@ func layerNorm(c *call) error {
 			mean += v
 		}
 		mean /= float64(len(x))
+		off := 0.0 // what the rounded sum missed: matters for f64 rows far from 0
+		for _, v := range x {
+			off += v - mean
+		}
+		mean += off / float64(len(x))
 		square := 0.0
 		for _, v := range x {
 			square += (v - mean) * (v - mean)

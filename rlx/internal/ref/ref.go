@@ -26,9 +26,10 @@ func Has(name string) bool { return kernels[name] != nil }
 
 // Mask takes capabilities away, so that the conformance suite reaches every path of the compiler.
 type Mask struct {
-	Keep  func(*ir.Row) bool // rows that stay native; nil for all
-	Dense bool               // operands must be contiguous
-	Stage bool               // rows that are not native may run on the host
+	Keep    func(*ir.Row) bool // rows that stay native; nil for all
+	Dense   bool               // operands must be contiguous
+	Stage   bool               // rows that are not native may run on the host
+	Compose bool               // what has a decomposition is decomposed, though it is native
 }
 
 // New returns the backend under another name, masked.
@@ -43,6 +44,9 @@ type ref struct {
 
 // StageOnHost says whether a row that is not native may run on the host.
 func (b *ref) StageOnHost(r *ir.Row) bool { return b.mask.Stage && kernels[r.Name] != nil }
+
+// ComposeFirst says whether the compiler shall decompose wherever it can.
+func (b *ref) ComposeFirst() bool { return b.mask.Compose }
 
 func (b *ref) Name() string { return b.name }
 func (b *ref) Check() error { return nil }

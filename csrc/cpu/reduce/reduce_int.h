@@ -1,6 +1,5 @@
-// Reduce of integers and bool. Sums and products wrap, so they are taken of the unsigned type of the same size.
-#include "../core/rlx_begin.h"
-
+// Reduce of integers and bool, for reduce_narrow.cpp and reduce_wide.cpp, which share the compiler's work. Sums and products wrap, so they are taken of the unsigned type of the same size.
+#pragma once
 #include "lines.h"
 #include "plain.h"
 
@@ -92,19 +91,6 @@ template <class S, class U> struct Integers {
 };
 
 }  // namespace
-
-void reduce_int(const Call &c, Range r) {
-  switch (c.in(0).dtype) {
-    case RLX_I8: return Driver<Integers<int8_t, uint8_t>>::run(c, r);
-    case RLX_I16: return Driver<Integers<int16_t, uint16_t>>::run(c, r);
-    case RLX_I32: return Driver<Integers<int32_t, uint32_t>>::run(c, r);
-    case RLX_I64: return Driver<Integers<int64_t, uint64_t>>::run(c, r);
-    case RLX_U16: return Driver<Integers<uint16_t, uint16_t>>::run(c, r);
-    case RLX_U32: return Driver<Integers<uint32_t, uint32_t>>::run(c, r);
-    case RLX_U64: return Driver<Integers<uint64_t, uint64_t>>::run(c, r);
-    default: return Driver<Integers<uint8_t, uint8_t>>::run(c, r);  // u8, and bool, whose bytes are 0 and 1
-  }
-}
 
 }  // namespace reduce
 }  // namespace rlx
