@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -156,8 +155,6 @@ func (c *rowCase) check(got []*ir.Tensor, native bool) error {
 	}
 	return nil
 }
-
-func asUnsupported(err error, u **rlx.UnsupportedError) bool { return errors.As(err, u) }
 
 func unsupportedReason(u *rlx.UnsupportedError) string {
 	var l []string

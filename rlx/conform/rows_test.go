@@ -1,10 +1,14 @@
 package conform
 
 import (
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/backend"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
 // backends are those of this build that run on the CPU.
@@ -37,11 +41,46 @@ func poisonable(t *testing.T) []string {
 func TestRows(t *testing.T) {
 	for _, b := range backends() {
 		t.Run(b, func(t *testing.T) {
-			opts := []Option{NoSkips(), Seed(*firstSeed)}
-			if testing.Short() {
-				opts = append(opts, Short())
+			runRows(t, b)
+		})
+	}
+}
+
+func runRows(t *testing.T, b string) {
+	opts := []Option{NoSkips(), Seed(*firstSeed)}
+	if testing.Short() {
+		opts = append(opts, Short())
+	}
+	Run(Wrap(t), b, opts...)
+}
+
+// The twins of the cpu kernels for instruction sets below the best one of this machine.
+func TestRowsOnInstructionSets(t *testing.T) {
+	if !slices.Contains(backends(), "cpu") || testing.Short() {
+		return
+	}
+	x := ir.NewGraph("")
+	x.Output("y", x.Constant(ir.Scalar(float32(1))))
+	p, err := rlx.Compile(t.Context(), x, rlx.On("cpu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := p.Device().ISA
+	p.Close()
+	for _, isa := range map[string][]string{"amd64": {"generic", "avx2", "avx512"}, "arm64": {"generic", "neon"}}[runtime.GOARCH] {
+		t.Run(isa, func(t *testing.T) {
+			t.Setenv("RLX_ISA", isa)
+			p, err := rlx.Compile(t.Context(), x, rlx.On("cpu"))
+			if err != nil {
+				t.Skipf("%s: not executed: %v", isa, err)
 			}
-			Run(Wrap(t), b, opts...)
+			defer p.Close()
+			switch got := p.Device().ISA; {
+			case !strings.HasPrefix(got, isa):
+				t.Fatalf("RLX_ISA=%s gives %q", isa, got)
+			case got != best: // TestRows runs the best one
+				runRows(t, "cpu")
+			}
 		})
 	}
 }

@@ -79,10 +79,12 @@ func TestSuiteFindsFaults(t *testing.T) {
 		return p.Run(a)
 	}})
 	backend.Register(capless{faulty{ref, "ref-capless", func(p backend.Program, a *backend.RunArgs) error { return p.Run(a) }}})
+	done := map[string]bool{}
 	for _, row := range ir.Rows() {
-		if row.Has(ir.Leaf) {
+		if row.Has(ir.Leaf) || testing.Short() && done[row.Family] {
 			continue
 		}
+		done[row.Family] = true
 		r := newRecorder()
 		if Run(r, "ref-wrong-tail", Short(), Rows(row.Name)); len(*r.errors) == 0 {
 			t.Errorf("%s: a wrong last element was not found", row.Name)

@@ -18,7 +18,7 @@ var scalarPrims = map[string]func(a, b, c float64) float64{
 	"exp":        func(a, _, _ float64) float64 { return math.Exp(a) },
 	"exp2":       func(a, _, _ float64) float64 { return math.Exp2(a) },
 	"expm1":      func(a, _, _ float64) float64 { return math.Expm1(a) },
-	"log":        func(a, _, _ float64) float64 { return math.Log(a) },
+	"log":        func(a, _, _ float64) float64 { return f64Log(a) },
 	"log2":       func(a, _, _ float64) float64 { return f64LogBase(a, invLn2Hi, invLn2Lo) },
 	"log10":      func(a, _, _ float64) float64 { return f64LogBase(a, invLn10Hi, invLn10Lo) },
 	"log1p":      func(a, _, _ float64) float64 { return math.Log1p(a) },

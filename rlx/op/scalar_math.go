@@ -90,6 +90,14 @@ func logPair(x float64) (hi, lo float64) {
 	return twoSum(hi, lo)
 }
 
+// f64Log is the natural logarithm. The standard library's takes subnormal numbers for the least normal one on amd64.
+func f64Log(x float64) float64 {
+	if x > 0 && x < 0x1p-1022 {
+		return math.Log(x*0x1p54) - 54*math.Ln2
+	}
+	return math.Log(x)
+}
+
 // f64LogBase is the logarithm of x to a base b with 1 / ln b = hi + lo.
 func f64LogBase(x, hi, lo float64) float64 {
 	if !(x > 0) || math.IsInf(x, 1) {

@@ -431,3 +431,11 @@ func TestScalarTable(t *testing.T) {
 		}
 	}
 }
+
+// ln(2^-1074) = -1074 ln 2.
+func TestLogOfSubnormal(t *testing.T) {
+	s, _ := Unary("log")
+	if got, want := s.Eval([]float64{0x1p-1074}, 0, 0), -1074*math.Ln2; math.Abs(got-want) > 1e-12 {
+		t.Errorf("log(2^-1074) = %v, expected %v", got, want)
+	}
+}

@@ -117,21 +117,7 @@ func TestEditsReachTheBinary(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("windows: no native kernels")
 	}
-	root := t.TempDir()
-	files := run(t, repo(t), nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	for _, f := range strings.Split(strings.Trim(files, "\x00"), "\x00") {
-		if strings.HasPrefix(f, "testdata/") || strings.HasPrefix(f, "docs/spec/") {
-			continue
-		}
-		b, err := os.ReadFile(filepath.Join(repo(t), f))
-		if err != nil {
-			continue // deleted, not committed yet
-		}
-		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(f)), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(root, f), string(b))
-	}
+	root := copyRepo(t)
 	run(t, root, nil, "cmake", "-S", ".", "-B", "build/cmake", "-DCMAKE_BUILD_TYPE=Release")
 	dir := consumer(t, root)
 	static := []string{"CGO_LDFLAGS=-L" + filepath.Join(root, "build", "lib")}
@@ -155,6 +141,71 @@ func TestEditsReachTheBinary(t *testing.T) {
 	})
 	run(t, root, nil, "go", "run", "./rlx/internal/gen/cmd/rlxgen")
 	build("header-edit-mark-2")
+}
+
+// copyRepo copies the files that git tracks or would track, without the large test data.
+func copyRepo(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	files := run(t, repo(t), nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	for _, f := range strings.Split(strings.Trim(files, "\x00"), "\x00") {
+		if strings.HasPrefix(f, "testdata/") || strings.HasPrefix(f, "docs/spec/") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(repo(t), f))
+		if err != nil {
+			continue // deleted, not committed yet
+		}
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(f)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(root, f), string(b))
+	}
+	return root
+}
+
+// The worked example of CONTRIBUTING.md, an op with its kernel, works as written: the blocks that name a file are applied to a copy of the
+// repository, and the op gives the values of a hand calculation, natively on the CPU.
+func TestContributingExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the kernels (-short)")
+	}
+	root := copyRepo(t)
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```[a-z]+\n// (file|append): (\\S+)\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(blocks) != 4 {
+		t.Fatalf("%d blocks name a file, expected a row, a meaning, a kernel row and a kernel", len(blocks))
+	}
+	for _, b := range blocks {
+		path := filepath.Join(root, string(b[2]))
+		if string(b[1]) == "append" {
+			edit(t, path, func(s string) string { return s + string(b[3]) })
+		} else {
+			write(t, path, string(b[3]))
+		}
+	}
+	run(t, root, []string{"CGO_ENABLED=0"}, "go", "run", "./rlx/internal/gen/cmd/rlxgen")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "lerp.jsonl"), `{"op":"Lerp","name":"broadcast","inputs":[{"dtype":"f32","shape":[3],"data":[0,10,-4]},{"dtype":"f32","shape":[3],"data":[1,20,4]},{"dtype":"f32","shape":[2,1],"data":[0.25,1]}],`+
+		`"outputs":[{"dtype":"f32","shape":[2,3],"data":[0.25,12.5,-2,1,20,4]}],"rtol":0,"atol":0,"source":"hand"}
+{"op":"Lerp","name":"f16 is composed","inputs":[{"dtype":"f16","shape":[1],"data":[1]},{"dtype":"f16","shape":[1],"data":[3]},{"dtype":"f16","shape":[1],"data":[0.5]}],"outputs":[{"dtype":"f16","shape":[1],"data":[2]}],"source":"hand"}
+{"op":"Lerp","name":"mixed dtypes","inputs":[{"dtype":"f32","shape":[1],"data":[1]},{"dtype":"f64","shape":[1],"data":[3]},{"dtype":"f32","shape":[1],"data":[0.5]}],"error":["Lerp","C1","f64"],"source":"rule"}
+`)
+	bin := filepath.Join(dir, "rlx")
+	run(t, root, nil, "go", "build", "-o", bin, "./cmd/rlx")
+	for _, backend := range []string{"ref", "cpu"} {
+		out := run(t, root, nil, bin, "conform", "--backend", backend, filepath.Join(dir, "lerp.jsonl"))
+		if !strings.Contains(out, "3 passed, 0 failed, 0 skipped") {
+			t.Errorf("%s:\n%s", backend, out)
+		}
+	}
+	if out := run(t, root, nil, bin, "ops", "--backend", "cpu"); !regexp.MustCompile(`Lerp +elementwise +N `).MatchString(out) {
+		t.Errorf("rlx ops does not show a native Lerp:\n%s", out)
+	}
+	run(t, root, nil, "go", "test", "./rlx/conform", "-run", "TestRows/.*/elementwise/Lerp")
 }
 
 func edit(t *testing.T, path string, f func(string) string) {
