@@ -2,6 +2,8 @@
 # make test    everything; make check: the fast loop
 # See README.md for the build modes.
 
+SHELL   := bash
+.SHELLFLAGS := -eu -o pipefail -c
 GO      ?= go
 CMAKE   ?= cmake
 PREFIX  ?= /usr/local
@@ -11,7 +13,7 @@ TAGS    ?= rlx_static
 export RLX_MODELS ?= $(CURDIR)/$(BUILD)/models
 TESTREPORT := $(GO) run ./internal/tools/testreport $(if $(ALLOWED_SKIPS),-allowed $(ALLOWED_SKIPS))
 
-.PHONY: demo test check bench lib install models fmt generate native-test race nocgo consumer clean
+.PHONY: demo test check vet bench lib install models fmt generate native-test race nocgo clean
 
 demo: lib
 	$(GO) run -tags $(TAGS) ./cmd/rlx demo
@@ -24,15 +26,17 @@ lib:
 install: lib
 	$(CMAKE) --install $(BUILD)/cmake --prefix $(PREFIX)
 
-# The fast loop: generated files, vet, and the short tests.
-check: lib
+vet: lib
 	$(GO) vet -tags $(TAGS) ./...
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+
+# The fast loop: vet, formatting, and the short tests, which hold the generated files too.
+check: vet
 	$(GO) test -tags $(TAGS) -short -json ./... | $(TESTREPORT)
 
-test: check
-	$(GO) test -tags $(TAGS) -json ./... | $(TESTREPORT)
-	$(MAKE) nocgo race native-test consumer
+test: vet
+	$(GO) test -tags $(TAGS) -timeout 40m -json ./... | $(TESTREPORT)
+	$(MAKE) nocgo race native-test
 
 # Everything again without cgo: the interpreter alone.
 nocgo:
@@ -40,16 +44,12 @@ nocgo:
 
 # Concurrency under the race detector.
 race: lib
-	$(GO) test -tags $(TAGS) -race -short -json ./rlx ./cgo/... ./rlx/internal/exec | $(TESTREPORT)
+	$(GO) test -tags $(TAGS) -race -short -json ./rlx ./rlx/internal/abi ./rlx/internal/exec | $(TESTREPORT)
 
 # The tests of the native code that need no Go.
 native-test: lib
 	@$(CMAKE) --build $(BUILD)/cmake --target native_tests --parallel
 	cd $(BUILD)/cmake && ctest --output-on-failure
-
-# A module outside the repository, built in every mode.
-consumer: lib
-	$(GO) test -tags $(TAGS) -count=1 -json ./internal/tools/consumer | $(TESTREPORT)
 
 bench: lib
 	$(GO) run -tags $(TAGS) ./cmd/rlx bench

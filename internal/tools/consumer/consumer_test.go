@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -108,39 +107,80 @@ func TestCrossCompiles(t *testing.T) {
 	}
 }
 
-// An edit of a shared header and one of a kernel reach the binary, in the cgo build and in the static one. It works on a copy of the
-// repository.
+// Edits reach the binary, in the cgo build and in the static one: of a kernel, of a shared header, and those of the worked example of
+// CONTRIBUTING.md, whose op then gives the values of a hand calculation, natively on the CPU. All work on one copy of the repository,
+// since every round compiles all kernels twice.
 func TestEditsReachTheBinary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the kernels four times (-short)")
-	}
-	if runtime.GOOS == "windows" {
-		t.Skip("windows: no native kernels")
 	}
 	root := copyRepo(t)
 	run(t, root, nil, "cmake", "-S", ".", "-B", "build/cmake", "-DCMAKE_BUILD_TYPE=Release")
 	dir := consumer(t, root)
 	static := []string{"CGO_LDFLAGS=-L" + filepath.Join(root, "build", "lib")}
-	build := func(mark string) {
+	build := func(marks ...string) {
 		t.Helper()
 		bin := filepath.Join(dir, "app")
 		run(t, dir, nil, "go", "build", "-o", bin, ".")
-		contains(t, bin, mark)
+		contains(t, bin, marks)
 		run(t, root, nil, "cmake", "--build", "build/cmake", "--parallel")
 		run(t, dir, static, "go", "build", "-tags", "rlx_static", "-o", bin, ".")
-		contains(t, bin, mark)
+		contains(t, bin, marks)
 	}
-	// A kernel: a marker in its machine code's data.
 	edit(t, filepath.Join(root, "csrc/cpu/core/backend.cpp"), func(s string) string {
 		return s + "\nextern \"C\" __attribute__((used, visibility(\"hidden\"))) const char rlx_edit_mark[] = \"kernel-edit-mark-1\";\n"
 	})
 	build("kernel-edit-mark-1")
-	// A shared header: the marker comes through every file that includes it.
 	edit(t, filepath.Join(root, "csrc/cpu/core/kernel.h"), func(s string) string {
 		return s + "\nnamespace { __attribute__((used)) const char rlx_header_mark[] = \"header-edit-mark-2\"; }\n"
 	})
-	run(t, root, nil, "go", "run", "./rlx/internal/gen/cmd/rlxgen")
-	build("header-edit-mark-2")
+	applyExample(t, root)
+	run(t, root, []string{"CGO_ENABLED=0"}, "go", "run", "./rlx/internal/gen/cmd/rlxgen")
+	build("kernel-edit-mark-1", "header-edit-mark-2")
+	checkExample(t, root)
+}
+
+// applyExample writes the blocks of CONTRIBUTING.md that name a file.
+func applyExample(t *testing.T, root string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```[a-z]+\n// (file|append): (\\S+)\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(blocks) != 4 {
+		t.Fatalf("%d blocks name a file, expected a row, a meaning, a kernel row and a kernel", len(blocks))
+	}
+	for _, b := range blocks {
+		path := filepath.Join(root, string(b[2]))
+		if string(b[1]) == "append" {
+			edit(t, path, func(s string) string { return s + string(b[3]) })
+		} else {
+			write(t, path, string(b[3]))
+		}
+	}
+}
+
+func checkExample(t *testing.T, root string) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "example.jsonl"), `{"op":"NormSquared","name":"broadcast","inputs":[{"dtype":"f32","shape":[3],"data":[0,3,-4]},{"dtype":"f32","shape":[2,1],"data":[0.5,1]}],`+
+		`"outputs":[{"dtype":"f32","shape":[2,3],"data":[0.25,9.25,16.25,1,10,17]}],"rtol":0,"atol":0,"source":"hand"}
+{"op":"NormSquared","name":"f16 is composed","inputs":[{"dtype":"f16","shape":[1],"data":[1]},{"dtype":"f16","shape":[1],"data":[3]}],"outputs":[{"dtype":"f16","shape":[1],"data":[10]}],"source":"hand"}
+{"op":"NormSquared","name":"mixed dtypes","inputs":[{"dtype":"f32","shape":[1],"data":[1]},{"dtype":"f64","shape":[1],"data":[3]}],"error":["NormSquared","C1","f64"],"source":"rule"}
+`)
+	bin := filepath.Join(dir, "rlx")
+	run(t, root, nil, "go", "build", "-o", bin, "./cmd/rlx")
+	for _, backend := range []string{"ref", "cpu"} {
+		out := run(t, root, nil, bin, "conform", "--backend", backend, filepath.Join(dir, "example.jsonl"))
+		if !strings.Contains(out, "3 passed, 0 failed, 0 skipped") {
+			t.Errorf("%s:\n%s", backend, out)
+		}
+	}
+	if out := run(t, root, nil, bin, "ops", "--backend", "cpu"); !regexp.MustCompile(`NormSquared +elementwise +N `).MatchString(out) {
+		t.Errorf("rlx ops does not show a native NormSquared:\n%s", out)
+	}
+	run(t, root, nil, "go", "test", "./rlx/conform", "-short", "-run", "TestRows/.*/elementwise/NormSquared")
 }
 
 // copyRepo copies the files that git tracks or would track, without the large test data.
@@ -164,50 +204,6 @@ func copyRepo(t *testing.T) string {
 	return root
 }
 
-// The worked example of CONTRIBUTING.md, an op with its kernel, works as written: the blocks that name a file are applied to a copy of the
-// repository, and the op gives the values of a hand calculation, natively on the CPU.
-func TestContributingExample(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the kernels (-short)")
-	}
-	root := copyRepo(t)
-	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```[a-z]+\n// (file|append): (\\S+)\n(.*?)```").FindAllSubmatch(text, -1)
-	if len(blocks) != 4 {
-		t.Fatalf("%d blocks name a file, expected a row, a meaning, a kernel row and a kernel", len(blocks))
-	}
-	for _, b := range blocks {
-		path := filepath.Join(root, string(b[2]))
-		if string(b[1]) == "append" {
-			edit(t, path, func(s string) string { return s + string(b[3]) })
-		} else {
-			write(t, path, string(b[3]))
-		}
-	}
-	run(t, root, []string{"CGO_ENABLED=0"}, "go", "run", "./rlx/internal/gen/cmd/rlxgen")
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "lerp.jsonl"), `{"op":"Lerp","name":"broadcast","inputs":[{"dtype":"f32","shape":[3],"data":[0,10,-4]},{"dtype":"f32","shape":[3],"data":[1,20,4]},{"dtype":"f32","shape":[2,1],"data":[0.25,1]}],`+
-		`"outputs":[{"dtype":"f32","shape":[2,3],"data":[0.25,12.5,-2,1,20,4]}],"rtol":0,"atol":0,"source":"hand"}
-{"op":"Lerp","name":"f16 is composed","inputs":[{"dtype":"f16","shape":[1],"data":[1]},{"dtype":"f16","shape":[1],"data":[3]},{"dtype":"f16","shape":[1],"data":[0.5]}],"outputs":[{"dtype":"f16","shape":[1],"data":[2]}],"source":"hand"}
-{"op":"Lerp","name":"mixed dtypes","inputs":[{"dtype":"f32","shape":[1],"data":[1]},{"dtype":"f64","shape":[1],"data":[3]},{"dtype":"f32","shape":[1],"data":[0.5]}],"error":["Lerp","C1","f64"],"source":"rule"}
-`)
-	bin := filepath.Join(dir, "rlx")
-	run(t, root, nil, "go", "build", "-o", bin, "./cmd/rlx")
-	for _, backend := range []string{"ref", "cpu"} {
-		out := run(t, root, nil, bin, "conform", "--backend", backend, filepath.Join(dir, "lerp.jsonl"))
-		if !strings.Contains(out, "3 passed, 0 failed, 0 skipped") {
-			t.Errorf("%s:\n%s", backend, out)
-		}
-	}
-	if out := run(t, root, nil, bin, "ops", "--backend", "cpu"); !regexp.MustCompile(`Lerp +elementwise +N `).MatchString(out) {
-		t.Errorf("rlx ops does not show a native Lerp:\n%s", out)
-	}
-	run(t, root, nil, "go", "test", "./rlx/conform", "-run", "TestRows/.*/elementwise/Lerp")
-}
-
 func edit(t *testing.T, path string, f func(string) string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -217,13 +213,15 @@ func edit(t *testing.T, path string, f func(string) string) {
 	write(t, path, f(string(b)))
 }
 
-func contains(t *testing.T, bin, mark string) {
+func contains(t *testing.T, bin string, marks []string) {
 	t.Helper()
 	b, err := os.ReadFile(bin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(b), mark) {
-		t.Errorf("the binary lacks %q: the edit did not reach it", mark)
+	for _, m := range marks {
+		if !strings.Contains(string(b), m) {
+			t.Errorf("the binary lacks %q: the edit did not reach it", m)
+		}
 	}
 }
