@@ -1,3 +1,5 @@
+//go:build !rlx_static
+
 // Package conv holds the CPU kernels of the conv family. It has no Go code: cgo compiles the C++ beside it.
 package conv
 

@@ -1,3 +1,5 @@
+//go:build !rlx_static
+
 // Package core holds the CPU backend around the kernels: words, dispatch, thread pool. Its Go code is a hash: cgo compiles the C++ beside it.
 package core
 

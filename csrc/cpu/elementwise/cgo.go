@@ -1,3 +1,5 @@
+//go:build !rlx_static
+
 // Package elementwise holds the CPU kernels of the elementwise family. It has no Go code: cgo compiles the C++ beside it.
 package elementwise
 

@@ -1,3 +1,5 @@
+//go:build !rlx_static
+
 // Package index holds the CPU kernels of the index family. It has no Go code: cgo compiles the C++ beside it.
 package index
 

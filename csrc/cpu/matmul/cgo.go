@@ -1,3 +1,5 @@
+//go:build !rlx_static
+
 // Package matmul holds the CPU kernels of the matmul family. It has no Go code: cgo compiles the C++ beside it.
 package matmul
 

@@ -1,3 +1,5 @@
+//go:build !rlx_static
+
 // Package norm holds the CPU kernels of the norm family. It has no Go code: cgo compiles the C++ beside it.
 package norm
 

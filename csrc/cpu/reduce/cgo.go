@@ -1,3 +1,5 @@
+//go:build !rlx_static
+
 // Package reduce holds the CPU kernels of the reduce family. It has no Go code: cgo compiles the C++ beside it.
 package reduce
 

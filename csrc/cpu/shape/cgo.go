@@ -1,3 +1,5 @@
+//go:build !rlx_static
+
 // Package shape holds the CPU kernels of the shape family. It has no Go code: cgo compiles the C++ beside it.
 package shape
 

@@ -1,3 +1,5 @@
+//go:build !rlx_static
+
 // Package sort holds the CPU kernels of the sort family. It has no Go code: cgo compiles the C++ beside it.
 package sort
 

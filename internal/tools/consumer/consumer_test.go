@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +113,7 @@ func TestCrossCompiles(t *testing.T) {
 // since every round compiles all kernels twice.
 func TestEditsReachTheBinary(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds the kernels four times (-short)")
+		t.Skip("builds the kernels again and again (-short)")
 	}
 	root := copyRepo(t)
 	run(t, root, nil, "cmake", "-S", ".", "-B", "build/cmake", "-DCMAKE_BUILD_TYPE=Release")
@@ -127,6 +128,7 @@ func TestEditsReachTheBinary(t *testing.T) {
 		run(t, dir, static, "go", "build", "-tags", "rlx_static", "-o", bin, ".")
 		contains(t, bin, marks)
 	}
+	build()
 	edit(t, filepath.Join(root, "csrc/cpu/core/backend.cpp"), func(s string) string {
 		return s + "\nextern \"C\" __attribute__((used, visibility(\"hidden\"))) const char rlx_edit_mark[] = \"kernel-edit-mark-1\";\n"
 	})
@@ -195,6 +197,9 @@ func copyRepo(t *testing.T) string {
 		b, err := os.ReadFile(filepath.Join(repo(t), f))
 		if err != nil {
 			continue // deleted, not committed yet
+		}
+		if base := filepath.Base(f); base == "cgo.go" || base == "CMakeLists.txt" {
+			b = bytes.ReplaceAll(b, []byte("-O3"), []byte("-O1")) // what counts here is what gets compiled, not how well
 		}
 		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(f)), 0o777); err != nil {
 			t.Fatal(err)

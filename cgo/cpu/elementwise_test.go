@@ -1,4 +1,6 @@
-package elementwise_test
+//go:build cgo && !windows
+
+package cpu_test
 
 import (
 	"context"
@@ -10,8 +12,6 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
-
-	_ "github.com/rlx-ml/rlx-go/cgo/cpu" // the backend under test
 )
 
 // The kernels against the reference interpreter, which computes in f64 one element at a time: every function and dtype, over views of
