@@ -245,6 +245,7 @@ func (p *Program) Graph() *Graph { return p.graph }
 // Placed says how one node of the program runs.
 type Placed struct {
 	Node, Op string
+	Backend  string // that runs it; ref in a build without cgo
 	Place    string // native, composed, host, view
 	Parts    int    // commands that the node became
 }
@@ -266,10 +267,10 @@ func (p *Program) Placement() ([]Placed, error) {
 		}
 		defer e.Close()
 	}
-	return placed(e), nil
+	return placed(p.Backend(), e), nil
 }
 
-func placed(e *exec.Program) []Placed {
+func placed(backend string, e *exec.Program) []Placed {
 	var list []Placed
 	index := map[string]int{}
 	for _, s := range e.Plan.Steps {
@@ -281,7 +282,7 @@ func placed(e *exec.Program) []Placed {
 		if !ok {
 			i = len(list)
 			index[name] = i
-			list = append(list, Placed{Node: name, Op: kind, Place: s.Place.String()})
+			list = append(list, Placed{Node: name, Op: kind, Backend: backend, Place: s.Place.String()})
 		}
 		list[i].Parts++
 		if s.Place == plan.Host {

@@ -187,7 +187,7 @@ func (r *demoResult) write(w io.Writer) {
 	fmt.Fprintln(w, r.program)
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	for _, p := range r.placed {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", p.Node, p.Op, p.Place)
+		fmt.Fprintf(t, "  %s\t%s\t%s on %s\n", p.Node, p.Op, p.Place, p.Backend)
 	}
 	n := len(r.best)
 	fmt.Fprintf(t, "  accuracy\t%d of %d\t%.1f %%\n", r.right, n, 100*float64(r.right)/float64(n))
