@@ -3,7 +3,6 @@ module github.com/rlx-ml/rlx-go
 go 1.26.0
 
 require (
-	github.com/sbinet/npyio v0.6.0
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/term v0.44.0
@@ -17,5 +16,4 @@ require (
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
 	golang.org/x/sys v0.46.0 // indirect
-	gonum.org/v1/gonum v0.9.3 // indirect
 )

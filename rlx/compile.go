@@ -33,6 +33,7 @@ type Program struct {
 	idle    sync.Cond // signalled when runs reaches 0
 	runs    int
 	closed  bool
+	freed   bool // by Close, completely
 	cache   map[string]*entry
 	clock   uint64
 	latest  *exec.Program
@@ -44,6 +45,9 @@ type Program struct {
 func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if g == nil {
+		return nil, errors.New("rlx: Compile: the graph is nil")
 	}
 	cfg := newConfig(opts)
 	if err := ir.Freeze(); err != nil {
@@ -128,7 +132,9 @@ func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	if err := p.supported(); err != nil {
 		return err
 	}
-	p.declare()
+	if err := p.declare(); err != nil {
+		return err
+	}
 	for _, o := range p.graph.Outputs {
 		p.outputs = append(p.outputs, o.Name)
 	}
@@ -253,6 +259,10 @@ type Placed struct {
 // Placement lists the nodes of the program and how each runs: natively, composed of other ops, or staged on the host. It speaks of the
 // latest shapes that ran; before the first Run of a graph with symbolic dims, of the shapes that come from setting every symbol to 4.
 func (p *Program) Placement() ([]Placed, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
 	p.mu.Lock()
 	e := p.latest
 	p.mu.Unlock()
@@ -339,6 +349,10 @@ type Limits struct {
 // Probe measures the limits of the program's device for about the given number of seconds, with a buffer of bytes per thread. ok is
 // false where the backend cannot tell.
 func (p *Program) Probe(threads int, bytes uint64, seconds float64) (l Limits, ok bool, err error) {
+	if err := p.enter(); err != nil {
+		return Limits{}, false, err
+	}
+	defer p.leave()
 	d, ok := p.target.Device.(interface {
 		Probe(threads int, bytes uint64, seconds float64) (gflops, gbps float64, err error)
 	})

@@ -22,6 +22,9 @@ func Open(path string) (*Model, error) {
 
 // OpenFS reads a model file from a file system, such as an embed.FS.
 func OpenFS(fsys fs.FS, name string) (*Model, error) {
+	if fsys == nil {
+		return nil, &FileError{File: name, Offset: -1, Err: errors.New("the file system is nil")}
+	}
 	data, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, &FileError{File: name, Offset: -1, Err: err}

@@ -62,7 +62,9 @@ func newConfig(opts []Option) *config {
 		}
 	}
 	for _, o := range opts {
-		o(c)
+		if o != nil {
+			o(c)
+		}
 	}
 	c.threads, c.cache = max(c.threads, 1), max(c.cache, 1)
 	return c

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -28,7 +28,7 @@ type dimRule struct {
 }
 
 // declare reads the inputs of the graph and numbers the symbols that a feed binds.
-func (p *Program) declare() {
+func (p *Program) declare() error {
 	used := map[string]bool{}
 	for _, n := range p.graph.Nodes {
 		n.Row.AttrSymbols(n.Attrs, used)
@@ -64,10 +64,22 @@ func (p *Program) declare() {
 		}
 		p.inputs = append(p.inputs, in)
 	}
+	for _, in := range p.inputs {
+		mentioned := map[string]bool{}
+		for _, d := range in.typ.Shape {
+			d.Symbols(mentioned)
+		}
+		for s := range mentioned {
+			if !slices.Contains(p.symbols, s) {
+				return &FeedError{in.name, "symbol " + s, "a symbol that is a dim of some input, which binds it", in.typ.String()}
+			}
+		}
+	}
+	return nil
 }
 
-// unbound marks a symbol that no tensor has given a value: no length and no sane attribute.
-const unbound = math.MinInt64
+// unbound marks the symbol of a length that no tensor has bound yet.
+const unbound = -1
 
 // entry is one specialisation in the cache.
 type entry struct {
@@ -159,9 +171,7 @@ func (p *Program) checkExpressions(symbols map[string]int64, feed Feed) error {
 func (p *Program) named(values []int64) map[string]int64 {
 	m := make(map[string]int64, len(values))
 	for i, v := range values {
-		if v != unbound {
-			m[p.symbols[i]] = v
-		}
+		m[p.symbols[i]] = v
 	}
 	return m
 }
@@ -187,10 +197,10 @@ func (p *Program) acquire(ctx context.Context, values []int64) (*entry, error) {
 	if !ok {
 		e = &entry{ready: make(chan struct{})}
 		p.cache[string(k)] = e
-		p.evictLocked()
 	}
 	e.users++
 	e.used = p.clock
+	p.evictLocked()
 	p.mu.Unlock()
 
 	if !ok {
@@ -233,7 +243,7 @@ func (p *Program) evictLocked() {
 	for len(p.cache) > p.cfg.cache {
 		var oldest string
 		for k, e := range p.cache {
-			if o := p.cache[oldest]; o == nil || e.used < o.used && e.used != 0 {
+			if o := p.cache[oldest]; o == nil || e.used < o.used {
 				oldest = k
 			}
 		}
@@ -372,6 +382,7 @@ type Runner struct {
 	e      *entry
 	r      *exec.Runner
 	values []int64 // of the static inputs, in order
+	closed bool
 }
 
 // Runner returns a runner; Close gives back what it holds.
@@ -388,6 +399,7 @@ func (r *Runner) Close() error {
 	r.p.mu.Lock()
 	defer r.p.mu.Unlock()
 	r.dropLocked()
+	r.closed = true
 	delete(r.p.runners, r)
 	return nil
 }
@@ -406,6 +418,9 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) error {
 		return err
 	}
 	defer r.p.leave()
+	if r.closed {
+		return ErrClosed
+	}
 	if r.e == nil || !r.fits(in) {
 		if err := r.respecialise(ctx, in); err != nil {
 			return err
@@ -424,12 +439,38 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) error {
 		if y == nil || y.Err() != nil || y.DType() != t.DType || !slices.Equal(y.Shape(), t.Dims) {
 			return outputError(r.p.outputs[i], y, fmt.Sprintf("%s%v", t.DType, t.Dims))
 		}
+		if name := r.shares(y.Bytes(), in, out, i); name != "" {
+			return &FeedError{r.p.outputs[i], "memory", "memory of its own", "memory shared with " + name}
+		}
 		r.r.SetOutput(i, y.Bytes())
 	}
 	if err := r.r.Run(ctx); err != nil {
 		return execError(r.p.Backend(), err)
 	}
 	return nil
+}
+
+// shares names an input or an earlier output that overlaps the memory of output i.
+func (r *Runner) shares(y []byte, in, out Feed, i int) string {
+	for k := range r.p.inputs {
+		if name := r.p.inputs[k].name; overlap(y, in[name].Bytes()) {
+			return name
+		}
+	}
+	for _, name := range r.p.outputs[:i] {
+		if overlap(y, out[name].Bytes()) {
+			return name
+		}
+	}
+	return ""
+}
+
+func overlap(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	p, q := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+	return p < q+uintptr(len(b)) && q < p+uintptr(len(a))
 }
 
 func outputError(name string, y *Tensor, want string) error {
@@ -486,11 +527,15 @@ func (r *Runner) respecialise(ctx context.Context, in Feed) error {
 	return nil
 }
 
-// Close waits for runs to end and frees the program's memory, that of its runners too. It is idempotent.
+// Close waits for runs to end and frees the program's memory, that of its runners too. It is idempotent, and every call returns when the
+// memory is free.
 func (p *Program) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
+		for !p.freed {
+			p.idle.Wait()
+		}
 		return nil
 	}
 	p.closed = true
@@ -514,5 +559,7 @@ func (p *Program) Close() error {
 	if cerr := p.target.Device.Close(); err == nil {
 		err = cerr
 	}
+	p.freed = true
+	p.idle.Broadcast()
 	return err
 }

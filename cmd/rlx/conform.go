@@ -8,17 +8,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/conform"
 )
 
 func conformCommand() *cobra.Command {
-	var backend string
+	var name string
 	c := &cobra.Command{
 		Use:   "conform --backend B CASES.jsonl...",
 		Short: "Run case files on a backend; the last line counts passed, failed and skipped",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
 			conform.RegisterMasks()
+			if err := usable(name); err != nil {
+				return err
+			}
 			total := 0
 			for _, f := range files {
 				n, err := countLines(f)
@@ -31,19 +35,19 @@ func conformCommand() *cobra.Command {
 			defer bar.finish()
 			var r conform.Report
 			for _, f := range files {
-				if err := r.RunFile(c.Context(), f, bar.step, rlx.On(backend)); err != nil {
+				if err := r.RunFile(c.Context(), f, bar.step, rlx.On(name)); err != nil {
 					return fmt.Errorf("%s: %w", f, err)
 				}
 			}
 			bar.finish()
 			r.Write(c.OutOrStdout())
 			if r.Failed > 0 {
-				return fmt.Errorf("%d cases failed on %s", r.Failed, backend)
+				return fmt.Errorf("%d cases failed on %s", r.Failed, name)
 			}
 			return nil
 		},
 	}
-	c.Flags().StringVar(&backend, "backend", "cpu", "backend to test")
+	c.Flags().StringVar(&name, "backend", "cpu", "backend to test")
 	return c
 }
 
@@ -62,4 +66,13 @@ func countLines(path string) (int, error) {
 		}
 	}
 	return n, sc.Err()
+}
+
+// usable says why a backend cannot be tested here.
+func usable(name string) error {
+	b, err := backend.Lookup(name)
+	if err == nil {
+		err = b.Check()
+	}
+	return err
 }

@@ -120,3 +120,25 @@ func TestNPYRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+// Headers that lie about the file are errors.
+func TestBadNPY(t *testing.T) {
+	head := func(dict string, data int) []byte {
+		b := append([]byte("\x93NUMPY\x01\x00"), byte(len(dict)), byte(len(dict)>>8))
+		return append(append(b, dict...), make([]byte, data)...)
+	}
+	for name, b := range map[string][]byte{
+		"empty": nil, "magic": []byte("not numpy at all"), "cut header": head("{'descr': '<f4'", 0)[:12],
+		"huge shape":   head("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 99999999999), }\n", 16),
+		"cut data":     head("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 64), }\n", 100),
+		"too much":     head("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", 100),
+		"fortran":      head("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }\n", 4),
+		"big-endian":   head("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", 4),
+		"objects":      head("{'descr': '|O8', 'fortran_order': False, 'shape': (1,), }\n", 8),
+		"empty header": head("", 0), "long header": append([]byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), make([]byte, 20)...),
+	} {
+		if x, err := parseNPY(b); err == nil {
+			t.Errorf("%s: read as %v, expected an error", name, x)
+		}
+	}
+}

@@ -1,84 +1,73 @@
 package main
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
-
-	"github.com/sbinet/npyio/npy"
 
 	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
-// readNPY reads a C-ordered, little-endian .npy file.
+var npyHeader = regexp.MustCompile(`^\{\s*'descr':\s*'([<>|=])([a-z]\d+)',\s*'fortran_order':\s*(True|False),\s*'shape':\s*\(([\d, ]*)\),?\s*\}\s*$`)
+
+// readNPY reads a C-ordered, little-endian .npy file (formats 1 to 3). The data must be exactly what the header says.
 func readNPY(path string) (*rlx.Tensor, error) {
-	f, err := os.Open(path)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	r, err := npy.NewReader(f)
+	t, err := parseNPY(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	d := r.Header.Descr
-	if d.Fortran {
-		return nil, fmt.Errorf("%s: Fortran order, expected C order", path)
-	}
-	if strings.HasPrefix(d.Type, ">") {
-		return nil, fmt.Errorf("%s: dtype %s is big-endian, expected little-endian", path, d.Type)
-	}
-	t, err := readElements(r, strings.TrimLeft(d.Type, "<|="), d.Shape)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return t, t.Err()
+	return t, nil
 }
 
-func readElements(r *npy.Reader, dtype string, shape []int) (*rlx.Tensor, error) {
-	switch dtype {
-	case "f4":
-		return readAs[float32](r, shape)
-	case "f8":
-		return readAs[float64](r, shape)
-	case "i1":
-		return readAs[int8](r, shape)
-	case "i2":
-		return readAs[int16](r, shape)
-	case "i4":
-		return readAs[int32](r, shape)
-	case "i8":
-		return readAs[int64](r, shape)
-	case "u1":
-		return readAs[uint8](r, shape)
-	case "u2":
-		return readAs[uint16](r, shape)
-	case "u4":
-		return readAs[uint32](r, shape)
-	case "u8":
-		return readAs[uint64](r, shape)
-	case "b1":
-		return readAs[bool](r, shape)
-	case "c8":
-		return readAs[complex64](r, shape)
+func parseNPY(b []byte) (*rlx.Tensor, error) {
+	if len(b) < 12 || string(b[:6]) != "\x93NUMPY" {
+		return nil, errors.New("is no .npy file: magic is missing")
 	}
-	return nil, fmt.Errorf("dtype %s is not read, expected one of f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8", dtype)
-}
-
-func readAs[T ir.Elem](r *npy.Reader, shape []int) (*rlx.Tensor, error) {
-	var data []T
-	n := 1
-	for _, d := range shape {
-		n *= d
+	start, n := 10, int(binary.LittleEndian.Uint16(b[8:]))
+	if b[6] > 1 {
+		start, n = 12, int(binary.LittleEndian.Uint32(b[8:]))
 	}
-	if n > 0 {
-		if err := r.Read(&data); err != nil {
-			return nil, err
+	if n > len(b)-start {
+		return nil, fmt.Errorf("header of %d bytes, but the file has %d", n, len(b)-start)
+	}
+	m := npyHeader.FindStringSubmatch(string(b[start : start+n]))
+	if m == nil {
+		return nil, fmt.Errorf("header %.80q is not understood", b[start:start+n])
+	}
+	d, ok := npyDTypes[m[2]]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("dtype %s is not read", m[2])
+	case m[1] == ">":
+		return nil, fmt.Errorf("dtype >%s is big-endian, expected little-endian", m[2])
+	case m[3] == "True":
+		return nil, errors.New("Fortran order, expected C order")
+	}
+	shape := []int64{}
+	for _, s := range strings.Split(m[4], ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
 		}
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("shape (%s): %w", m[4], err)
+		}
+		shape = append(shape, v)
 	}
-	return rlx.New(data, shape...), nil
+	return ir.FromBytes(d, shape, b[start+n:])
 }
+
+var npyDTypes = map[string]rlx.DType{"b1": rlx.Bool, "i1": rlx.I8, "i2": rlx.I16, "i4": rlx.I32, "i8": rlx.I64, "u1": rlx.U8, "u2": rlx.U16, "u4": rlx.U32,
+	"u8": rlx.U64, "f2": rlx.F16, "f4": rlx.F32, "f8": rlx.F64, "c8": rlx.C64}
 
 // writeNPY writes t as a .npy file (format 1.0); dtypes that NumPy lacks are written as f32.
 func writeNPY(path string, t *rlx.Tensor) error {

@@ -93,13 +93,17 @@ func FromBytes(dtype DType, shape []int64, data []byte) (*Tensor, error) {
 	return &Tensor{dtype: dtype, shape: shape, data: data}, nil
 }
 
-// Zeros is a tensor of zeros in memory of its own, aligned for every dtype. It keeps the slice of a shape given as shape...
+// Zeros is a tensor of zeros in memory of its own, aligned for every dtype. More than the machine has available is an error. It keeps the slice of a shape given as shape...
 func Zeros(dtype DType, shape ...int64) (*Tensor, error) {
 	n, err := ByteSize(dtype, shape)
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor{dtype: dtype, shape: shape, data: Aligned(n)}, nil
+	data, err := Alloc(n)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s%v: %w", dtype, shape, err)
+	}
+	return &Tensor{dtype: dtype, shape: shape, data: data}, nil
 }
 
 // Aligned returns n zero bytes that start at a multiple of eight.

@@ -152,8 +152,9 @@ func (p *Program) Runner() (*Runner, error) {
 	r.args.Inputs = make([][]byte, len(p.Plan.Program.Inputs))
 	r.args.Outputs = make([][]byte, len(p.Plan.Program.Outputs))
 	if p.arenaOf == nil {
-		r.args.Arena = backend.NewHostArena(ir.Aligned(p.Plan.Program.ArenaBytes))
-		return r, nil
+		mem, err := ir.Alloc(p.Plan.Program.ArenaBytes)
+		r.args.Arena = backend.NewHostArena(mem)
+		return r, err
 	}
 	var err error
 	r.args.Arena, err = p.arenaOf.NewArena()

@@ -121,7 +121,11 @@ func (p *program) ArenaBytes() int64 { return p.p.ArenaBytes }
 func (p *program) Close() error      { return nil }
 
 func (p *program) NewArena() (backend.Arena, error) {
-	return backend.NewHostArena(ir.Aligned(p.p.ArenaBytes)), nil
+	mem, err := ir.Alloc(p.p.ArenaBytes)
+	if err != nil {
+		return nil, &backend.Error{Backend: p.name, Code: backend.NoMemory, Command: -1, Text: err.Error()}
+	}
+	return backend.NewHostArena(mem), nil
 }
 
 var start = time.Now()
