@@ -1,4 +1,5 @@
-// Reduce of integers and bool, for reduce_narrow.cpp and reduce_wide.cpp, which share the compiler's work. Sums and products wrap, so they are taken of the unsigned type of the same size.
+// Reduce of integers and bool, for reduce_int8.cpp to reduce_int64.cpp: one width each, to keep every file quick to compile. Sums and
+// products wrap, so they are taken of the unsigned type of the same size.
 #pragma once
 #include "lines.h"
 #include "plain.h"
