@@ -69,6 +69,14 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) st
 	return string(out)
 }
 
+// needCgo skips what compiles the kernels where cgo is off.
+func needCgo(t *testing.T) {
+	t.Helper()
+	if strings.TrimSpace(run(t, repo(t), nil, "go", "env", "CGO_ENABLED")) == "0" {
+		t.Skip("cpu: not compiled in (CGO_ENABLED=0)")
+	}
+}
+
 func check(t *testing.T, dir string, env []string, args ...string) {
 	t.Helper()
 	bin := filepath.Join(dir, "app")
@@ -84,6 +92,7 @@ func TestReadmeProgram(t *testing.T) {
 	}
 	root := repo(t)
 	t.Run("without cgo", func(t *testing.T) { check(t, consumer(t, root), []string{"CGO_ENABLED=0"}) })
+	needCgo(t)
 	t.Run("plain", func(t *testing.T) { check(t, consumer(t, root), nil) })
 	t.Run("vendored", func(t *testing.T) {
 		dir := consumer(t, root)
@@ -115,6 +124,7 @@ func TestEditsReachTheBinary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the kernels again and again (-short)")
 	}
+	needCgo(t)
 	root := copyRepo(t)
 	run(t, root, nil, "cmake", "-S", ".", "-B", "build/cmake", "-DCMAKE_BUILD_TYPE=Release")
 	dir := consumer(t, root)
