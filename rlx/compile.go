@@ -36,7 +36,7 @@ type Program struct {
 	freed   bool // by Close, completely
 	cache   map[string]*entry
 	clock   uint64
-	latest  *exec.Program
+	latest  *entry           // built last
 	runners map[*Runner]bool // open ones
 }
 
@@ -70,51 +70,6 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 	cfg.logger.LogAttrs(ctx, slog.LevelInfo, "compiled", slog.String("graph", g.Name), slog.String("backend", target.Backend.Name()),
 		slog.Int("nodes", len(p.graph.Nodes)), slog.Any("fallback", errors.Join(skipped...)))
 	return p, nil
-}
-
-// open returns the first backend of the list that works here, and why those before it do not. Only a backend that this build or this
-// machine lacks is passed over; one that is there and broken is an error.
-func open(cfg *config) (*exec.Target, []error, error) {
-	var why []error
-	for _, name := range cfg.backends {
-		b, err := backend.Lookup(name)
-		if err == nil {
-			err = b.Check()
-		}
-		if err == nil {
-			var d backend.Device
-			if d, err = b.Open(0, backend.Options{Threads: cfg.threads, ISA: cfg.isa}); err == nil {
-				s := pass.NewSupport(name, b.Caps(), hostRows(b))
-				if c, ok := b.(interface{ ComposeFirst() bool }); ok {
-					s.ComposeFirst = c.ComposeFirst()
-				}
-				return &exec.Target{Backend: b, Device: d, Support: s}, why, nil
-			}
-		}
-		if !absent(err) {
-			return nil, nil, fmt.Errorf("rlx: %w", err)
-		}
-		why = append(why, err)
-	}
-	if len(why) == 0 {
-		return nil, nil, errors.New("rlx: no backend is named")
-	}
-	return nil, nil, fmt.Errorf("rlx: %w", errors.Join(why...))
-}
-
-func absent(err error) bool {
-	var be *backend.Error
-	return errors.Is(err, backend.ErrNotCompiledIn) || errors.As(err, &be) && be.Code == backend.NoDevice
-}
-
-// Stager is implemented by backends that stage rows on the host.
-type Stager interface{ StageOnHost(*ir.Row) bool }
-
-func hostRows(b backend.Backend) func(*ir.Row) bool {
-	if s, ok := b.(Stager); ok {
-		return s.StageOnHost
-	}
-	return nil
 }
 
 // prepare runs the shape-free passes and opens the weights.
@@ -189,7 +144,10 @@ func (p *Program) eval(ctx context.Context) pass.Eval {
 			return nil, err
 		}
 		defer w.Close()
-		e, err := exec.Load(legal, p.target, consts, w)
+		t := *p.target
+		t.Host = t.Host.Fork() // the constants of this graph go when it goes
+		defer t.Host.Close()
+		e, err := exec.Load(legal, &t, consts, w)
 		if err != nil {
 			return nil, err
 		}
@@ -239,6 +197,9 @@ func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Pro
 // Backend is the name of the backend that the program runs on.
 func (p *Program) Backend() string { return p.target.Backend.Name() }
 
+// Caps lists what the program's device runs natively, by number of the op table.
+func (p *Program) Caps() []backend.Cap { return p.target.Device.Caps() }
+
 // Device describes the device that the program runs on.
 func (p *Program) Device() backend.DeviceInfo { return p.target.Device.Info() }
 
@@ -247,60 +208,6 @@ func (p *Program) Fallback() error { return errors.Join(p.skipped...) }
 
 // Graph is the graph after the shape-free passes. It must not be changed.
 func (p *Program) Graph() *Graph { return p.graph }
-
-// Placed says how one node of the program runs.
-type Placed struct {
-	Node, Op string
-	Backend  string // that runs it; ref in a build without cgo
-	Place    string // native, composed, host, view
-	Parts    int    // commands that the node became
-}
-
-// Placement lists the nodes of the program and how each runs: natively, composed of other ops, or staged on the host. It speaks of the
-// latest shapes that ran; before the first Run of a graph with symbolic dims, of the shapes that come from setting every symbol to 4.
-func (p *Program) Placement() ([]Placed, error) {
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
-	defer p.leave()
-	p.mu.Lock()
-	e := p.latest
-	p.mu.Unlock()
-	if e == nil {
-		values := map[string]int64{}
-		for _, s := range p.graph.Symbols() {
-			values[s] = 4
-		}
-		var err error
-		if e, err = p.build(context.Background(), values); err != nil {
-			return nil, err
-		}
-		defer e.Close()
-	}
-	return placed(p.Backend(), e), nil
-}
-
-func placed(backend string, e *exec.Program) []Placed {
-	var list []Placed
-	index := map[string]int{}
-	for _, s := range e.Plan.Steps {
-		name, kind := s.Node.Name, s.Node.Row.Name
-		if s.Node.From.Op != "" {
-			name, kind = s.Node.From.Name, s.Node.From.Op
-		}
-		i, ok := index[name]
-		if !ok {
-			i = len(list)
-			index[name] = i
-			list = append(list, Placed{Node: name, Op: kind, Backend: backend, Place: s.Place.String()})
-		}
-		list[i].Parts++
-		if s.Place == plan.Host {
-			list[i].Place = plan.Host.String()
-		}
-	}
-	return list
-}
 
 // BackendInfo describes a backend of this build, or one that it lacks.
 type BackendInfo struct {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/conform"
 )
 
 func openDigits(t testing.TB) *rlx.Model {
@@ -50,6 +51,10 @@ func TestConcurrentRuns(t *testing.T) {
 		t.Run(b, func(t *testing.T) {
 			p := compile(t, openDigits(t), rlx.On(b), rlx.Specialisations(4))
 			const shapes = 6
+			runs := 100
+			if conform.Slow(b) {
+				runs = 4
+			}
 			var in [shapes]rlx.Feed
 			var want [shapes][]uint32
 			for s := range in {
@@ -63,7 +68,7 @@ func TestConcurrentRuns(t *testing.T) {
 			var wg sync.WaitGroup
 			for g := range 32 {
 				wg.Go(func() {
-					for k := range 100 {
+					for k := range runs {
 						s := (g + k*(g%5+1)) % shapes
 						out, err := p.Run(t.Context(), in[s])
 						if err != nil {
@@ -143,10 +148,14 @@ func TestCloseDuringRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			runs := 50
+			if conform.Slow(b) {
+				runs = 4
+			}
 			var wg sync.WaitGroup
 			for g := range 8 {
 				wg.Go(func() {
-					for k := range 50 {
+					for k := range runs {
 						if _, err := p.Run(t.Context(), pixels(1+(g+k)%7, 1)); err != nil && err != rlx.ErrClosed {
 							t.Error(err)
 							return

@@ -140,8 +140,8 @@ func TestImpossibleSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = p.Run(t.Context(), rlx.Feed{"n": rlx.New([]int64{1 << 40}, 1), "x": rlx.New([]float32{1}, 1)})
-		if err == nil || !strings.Contains(err.Error(), "memory") {
-			t.Errorf("%s: got %v, expected an error about memory", b, err)
+		if err == nil || !strings.Contains(err.Error(), "memory") && !strings.Contains(err.Error(), "limits of the device") {
+			t.Errorf("%s: got %v, expected an error about memory, or about what a device can address", b, err)
 		}
 		if err := p.Close(); err != nil {
 			t.Error(err)

@@ -20,10 +20,10 @@ type config struct {
 	cache    int
 }
 
-// On compiles for one backend, and fails where it cannot.
+// On compiles for one backend, and fails where it cannot. "vulkan:1" is the second device of a backend, "vulkan" its first.
 func On(backend string) Option { return func(c *config) { c.backends = []string{backend} } }
 
-// Prefer compiles for the first of the backends that can be used here. Without On or Prefer it is Prefer("cpu", "ref").
+// Prefer compiles for the first of the backends, named as for On, that can be used here. Without On or Prefer it is Prefer("cpu", "ref").
 func Prefer(backends ...string) Option { return func(c *config) { c.backends = backends } }
 
 // Threads limits the threads that compute one run, the caller included. The default is GOMAXPROCS, which follows affinity and cgroup quota.

@@ -14,7 +14,8 @@ import (
 	"context"
 	"fmt"
 
-	_ "github.com/rlx-ml/rlx-go/cgo/cpu" // the CPU kernels, where cgo is on
+	_ "github.com/rlx-ml/rlx-go/cgo/cpu"    // the CPU kernels, where cgo is on
+	_ "github.com/rlx-ml/rlx-go/cgo/vulkan" // with -tags vulkan
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 

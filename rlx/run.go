@@ -206,10 +206,10 @@ func (p *Program) acquire(ctx context.Context, values []int64) (*entry, error) {
 	if !ok {
 		e.prog, e.err = p.build(context.WithoutCancel(ctx), p.named(values))
 		p.mu.Lock()
-		if e.err != nil && p.cache[string(k)] == e {
+		if e.err == nil {
+			p.latest = e
+		} else if p.cache[string(k)] == e {
 			delete(p.cache, string(k))
-		} else {
-			p.latest = e.prog
 		}
 		p.mu.Unlock()
 		close(e.ready)
@@ -257,7 +257,7 @@ func (p *Program) evictLocked() {
 }
 
 func (p *Program) free(e *entry) {
-	if p.latest == e.prog {
+	if p.latest == e {
 		p.latest = nil
 	}
 	e.prog.Close()
@@ -556,7 +556,7 @@ func (p *Program) Close() error {
 		err = p.weights.Close()
 	}
 	untrackDevice(p.target)
-	if cerr := p.target.Device.Close(); err == nil {
+	if cerr := p.target.Close(); err == nil {
 		err = cerr
 	}
 	p.freed = true

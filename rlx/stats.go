@@ -36,6 +36,9 @@ func Stats() MemoryStats {
 	s := MemoryStats{Native: map[string]int64{}}
 	for _, t := range openDevices.list {
 		s.Native[t.Backend.Name()] = t.Device.NativeBytes() // counts the whole library, so devices of one backend agree
+		if t.Host != nil {
+			s.Native[t.Host.Name()] = t.Host.NativeBytes()
+		}
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import "C"
 
 // The kernels, compiled by cgo: one package per folder.
 import (
+	_ "github.com/rlx-ml/rlx-go/csrc/common"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/conv"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/core"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/elementwise"

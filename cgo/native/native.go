@@ -4,45 +4,7 @@ package native
 
 /*
 #include <stdlib.h>
-#include <string.h>
 #include "rlx.h"
-#include "rlx_ops_gen.h"
-
-// What a run needs outside Go memory: it belongs to an arena, so that a run allocates nothing.
-typedef struct rlx_frame {
-  rlx_run_args args;
-  rlx_error error;
-  uint32_t cancel;
-  void **slots; // inputs, outputs, states: one array
-} rlx_frame;
-
-static rlx_frame *rlx_frame_new(uint32_t inputs, uint32_t outputs, uint32_t states, void *arena) {
-  const size_t n = (size_t)inputs + outputs + states;
-  rlx_frame *f = (rlx_frame *)calloc(1, sizeof(rlx_frame) + n * sizeof(void *));
-  if (f == NULL) return NULL;
-  f->slots = (void **)(f + 1);
-  f->args.size = sizeof f->args;
-  f->args.inputs = f->slots;
-  f->args.outputs = f->slots + inputs;
-  f->args.states = f->slots + inputs + outputs;
-  f->args.arena = arena;
-  f->args.error = &f->error;
-  f->args.cancel = &f->cancel;
-  return f;
-}
-
-// Up to eight bindings come as arguments, because cgo pins these itself; with more, n is 0 and Go has pinned and stored them.
-static int32_t rlx_shim_run(uintptr_t backend, uintptr_t program, uintptr_t frame, uint64_t *profile, uint32_t *counters,
-                            int32_t threads, uint64_t seed, int32_t n, char *b0, char *b1, char *b2, char *b3, char *b4, char *b5, char *b6, char *b7) {
-  rlx_frame *f = (rlx_frame *)frame;
-  char *const b[8] = {b0, b1, b2, b3, b4, b5, b6, b7};
-  for (int32_t i = 0; i < n; i++) f->slots[i] = b[i];
-  f->args.profile = profile;
-  f->args.counters = counters;
-  f->args.max_threads = threads;
-  f->args.seed = seed;
-  return ((const rlx_backend *)backend)->run((rlx_program *)program, &f->args);
-}
 
 static int32_t rlx_shim_count(const rlx_backend *b, int32_t *n, rlx_error *e) { return b->device_count(n, e); }
 static int32_t rlx_shim_open(const rlx_backend *b, int32_t i, int32_t threads, const char *isa, rlx_device **d, rlx_error *e) {
@@ -51,49 +13,63 @@ static int32_t rlx_shim_open(const rlx_backend *b, int32_t i, int32_t threads, c
 }
 static int32_t rlx_shim_close(const rlx_backend *b, rlx_device *d, rlx_error *e) { return b->close(d, e); }
 static int32_t rlx_shim_info(const rlx_backend *b, rlx_device *d, rlx_device_info *i, rlx_error *e) { return b->info(d, i, e); }
-static int32_t rlx_shim_alloc(const rlx_backend *b, rlx_device *d, uint64_t bytes, void **p, rlx_error *e) { return b->alloc(d, bytes, p, e); }
-static int32_t rlx_shim_free(const rlx_backend *b, rlx_device *d, void *p, rlx_error *e) { return b->free(d, p, e); }
+static int32_t rlx_shim_device_capabilities(const rlx_backend *b, rlx_device *d, const rlx_capability **list, uint32_t *n, rlx_error *e) {
+  return b->device_capabilities(d, list, n, e);
+}
 static int32_t rlx_shim_weights_open(const rlx_backend *b, rlx_device *d, rlx_weights *parent, const rlx_constant *c, uint32_t n, rlx_weights **w, rlx_error *e) {
   return b->weights_open(d, parent, c, n, w, e);
 }
 static int32_t rlx_shim_weights_close(const rlx_backend *b, rlx_weights *w, rlx_error *e) { return b->weights_close(w, e); }
-static int32_t rlx_shim_load(const rlx_backend *b, rlx_device *d, rlx_weights *w, const uint32_t *words, uint64_t n, rlx_program **p, rlx_program_info *i, rlx_error *e) {
-  return b->load(d, w, words, n, p, i, e);
-}
-static int32_t rlx_shim_unload(const rlx_backend *b, rlx_program *p, rlx_error *e) { return b->unload(p, e); }
 static int32_t rlx_shim_probe(const rlx_backend *b, rlx_device *d, int32_t threads, uint64_t bytes, double seconds, double *gflops, double *gbps, rlx_error *e) {
   return b->probe(d, threads, bytes, seconds, gflops, gbps, e);
 }
-
-#cgo noescape rlx_shim_run
-#cgo nocallback rlx_shim_run
 */
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
+// Option is a property of a backend that its table does not tell.
+type Option func(*options)
+
+type options struct{ stage bool }
+
+// StageOnHost is for accelerators: what a device has no kernel for runs on the host, between the commands that the device runs. The
+// backend implements rlx.Stager and stages every row that words can hold.
+func StageOnHost() Option { return func(o *options) { o.stage = true } }
+
 // New returns the backend behind table, a const rlx_backend *. It only keeps the pointer: what the library must match is checked by Check,
-// when the op table is complete. The library's alloc must give host memory.
-func New(table unsafe.Pointer) backend.Backend {
+// when the op table is complete. Without StageOnHost an arena is host memory, arena_bytes long: the words' arena and the kernels' scratch
+// behind it.
+func New(table unsafe.Pointer, opts ...Option) backend.Backend {
 	b := &library{t: (*C.rlx_backend)(table)}
+	for _, o := range opts {
+		o(&b.options)
+	}
 	b.check = sync.OnceValue(b.mismatch)
+	if b.stage {
+		return stager{b}
+	}
 	return b
 }
 
 type library struct {
+	options
 	t     *C.rlx_backend
 	check func() error
 }
+
+// stager is a library whose missing rows run on the host.
+type stager struct{ *library }
+
+func (stager) StageOnHost(r *ir.Row) bool { return !r.Has(ir.Leaf) }
 
 // Name is readable whatever the ABI of the library is: the first fields of the table never change.
 func (b *library) Name() string { return C.GoString(b.t.name) }
@@ -125,8 +101,12 @@ func (b *library) Caps() []backend.Cap {
 	if b.Check() != nil {
 		return nil
 	}
+	return capsOf(b.t.capabilities, b.t.num_capabilities)
+}
+
+func capsOf(list *C.rlx_capability, n C.uint32_t) []backend.Cap {
 	var caps []backend.Cap
-	for _, c := range unsafe.Slice(b.t.capabilities, b.t.num_capabilities) {
+	for _, c := range unsafe.Slice(list, n) {
 		caps = append(caps, backend.Cap{Op: int(c.op), DTypes: uint32(c.dtypes), Strided: c.flags&C.RLX_CAP_STRIDED != 0})
 	}
 	return caps
@@ -166,12 +146,10 @@ func (b *library) Open(i int, o backend.Options) (backend.Device, error) {
 	if code := C.rlx_shim_open(b.t, C.int32_t(i), C.int32_t(min(o.Threads, 1<<20)), isa, &d.p, &e); code != C.RLX_OK {
 		return nil, b.failure(code, &e)
 	}
-	var info C.rlx_device_info
-	if code := C.rlx_shim_info(b.t, d.p, &info, &e); code != C.RLX_OK {
+	if err := d.describe(); err != nil {
 		C.rlx_shim_close(b.t, d.p, &e)
-		return nil, b.failure(code, &e)
+		return nil, err
 	}
-	d.info = backend.DeviceInfo{Name: C.GoString(&info.name[0]), ISA: C.GoString(&info.isa[0]), Threads: int(info.threads)}
 	return d, nil
 }
 
@@ -185,13 +163,37 @@ func (b *library) misuse(format string, args ...any) error {
 	return &backend.Error{Backend: b.Name(), Code: backend.BadArgument, Command: -1, Text: fmt.Sprintf(format, args...)}
 }
 
+func (b *library) noMemory(what string) error {
+	return &backend.Error{Backend: b.Name(), Code: backend.NoMemory, Command: -1, Text: "no memory for " + what}
+}
+
 type device struct {
 	b    *library
 	p    *C.rlx_device
 	info backend.DeviceInfo
+	caps []backend.Cap
+}
+
+// describe reads what the device is and can do.
+func (d *device) describe() error {
+	var info C.rlx_device_info
+	var list *C.rlx_capability
+	var n C.uint32_t
+	var e C.rlx_error
+	code := C.rlx_shim_info(d.b.t, d.p, &info, &e)
+	if code == C.RLX_OK {
+		code = C.rlx_shim_device_capabilities(d.b.t, d.p, &list, &n, &e)
+	}
+	if code != C.RLX_OK {
+		return d.b.failure(code, &e)
+	}
+	d.info = backend.DeviceInfo{Name: C.GoString(&info.name[0]), ISA: C.GoString(&info.isa[0]), Threads: int(info.threads)}
+	d.caps = capsOf(list, n)
+	return nil
 }
 
 func (d *device) Info() backend.DeviceInfo { return d.info }
+func (d *device) Caps() []backend.Cap      { return d.caps }
 
 func (d *device) NativeBytes() int64 {
 	var info C.rlx_device_info
@@ -219,6 +221,9 @@ func (d *device) Probe(threads int, bytes uint64, seconds float64) (gflops, gbps
 	if d.p == nil {
 		return 0, 0, d.b.misuse("the device is closed")
 	}
+	if d.b.t.probe == nil {
+		return 0, 0, &backend.Error{Backend: d.b.Name(), Code: backend.Unsupported, Command: -1, Text: "the library does not probe the machine's limits"}
+	}
 	var f, g C.double
 	var e C.rlx_error
 	if code := C.rlx_shim_probe(d.b.t, d.p, C.int32_t(min(threads, 1<<20)), C.uint64_t(bytes), C.double(seconds), &f, &g, &e); code != C.RLX_OK {
@@ -241,7 +246,7 @@ func (d *device) Weights(parent backend.Weights, constants [][]byte) (backend.We
 	defer pin.Unpin()
 	list := (*C.rlx_constant)(C.calloc(C.size_t(len(constants)+1), C.sizeof_rlx_constant))
 	if list == nil {
-		return nil, &backend.Error{Backend: d.b.Name(), Code: backend.NoMemory, Command: -1, Text: "no memory for the list of constants"}
+		return nil, d.b.noMemory("the list of constants")
 	}
 	defer C.free(unsafe.Pointer(list))
 	for i, c := range constants {
@@ -286,205 +291,3 @@ func (w *weights) Close() error {
 	w.p = nil
 	return nil
 }
-
-func (d *device) Load(w backend.Weights, words []uint32) (backend.Program, error) {
-	from, err := d.weights(w)
-	if err != nil {
-		return nil, err
-	}
-	p := &program{d: d}
-	var info C.rlx_program_info
-	var e C.rlx_error
-	if code := C.rlx_shim_load(d.b.t, d.p, from, (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(words))), C.uint64_t(len(words)), &p.p, &info, &e); code != C.RLX_OK {
-		return nil, d.b.failure(code, &e)
-	}
-	p.arenaBytes, p.commands = int64(info.arena_bytes), int(info.commands)
-	p.readSizes(words)
-	return p, nil
-}
-
-type program struct {
-	d          *device
-	p          *C.rlx_program
-	arenaBytes int64
-	commands   int
-	sizes      [3][]int64 // bytes of each input, output and state
-}
-
-// readSizes takes the sizes of the bindings out of words that the library accepted.
-func (p *program) readSizes(words []uint32) {
-	at := 11
-	for group, count := range words[6:10] { // inputs, outputs, constants, states
-		for range count {
-			head := words[at]
-			at++
-			n := int64(ir.DType(head).Size())
-			for range head >> 8 {
-				n *= int64(uint64(words[at]) | uint64(words[at+1])<<32)
-				at += 2
-			}
-			if group != 2 {
-				k := min(group, 2)
-				p.sizes[k] = append(p.sizes[k], n)
-			}
-		}
-	}
-}
-
-func (p *program) ArenaBytes() int64 { return p.arenaBytes }
-
-func (p *program) Close() error {
-	if p.p == nil {
-		return nil
-	}
-	var e C.rlx_error
-	if code := C.rlx_shim_unload(p.d.b.t, p.p, &e); code != C.RLX_OK {
-		return p.d.b.failure(code, &e)
-	}
-	p.p = nil
-	return nil
-}
-
-// arena is the memory of one run at a time, and its own Cancel, whose word lies in C memory.
-type arena struct {
-	p     *program
-	mem   unsafe.Pointer
-	frame *C.rlx_frame
-	pins  []runtime.Pinner // for more bindings than go to C as arguments
-}
-
-func (p *program) NewArena() (backend.Arena, error) { return p.newArena() }
-
-func (p *program) newArena() (*arena, error) {
-	if p.p == nil {
-		return nil, p.d.b.misuse("the program is closed")
-	}
-	a := &arena{p: p}
-	var e C.rlx_error
-	if code := C.rlx_shim_alloc(p.d.b.t, p.d.p, C.uint64_t(p.arenaBytes), &a.mem, &e); code != C.RLX_OK {
-		return nil, p.d.b.failure(code, &e)
-	}
-	a.frame = C.rlx_frame_new(C.uint32_t(len(p.sizes[0])), C.uint32_t(len(p.sizes[1])), C.uint32_t(len(p.sizes[2])), a.mem)
-	if a.frame == nil {
-		C.rlx_shim_free(p.d.b.t, p.d.p, a.mem, &e)
-		return nil, &backend.Error{Backend: p.d.b.Name(), Code: backend.NoMemory, Command: -1, Text: "no memory for the pointers of a run"}
-	}
-	if n := len(p.sizes[0]) + len(p.sizes[1]) + len(p.sizes[2]); n > direct {
-		a.pins = make([]runtime.Pinner, (n+pinRefs-1)/pinRefs)
-	}
-	return a, nil
-}
-
-func (a *arena) Bytes() []byte { return unsafe.Slice((*byte)(a.mem), a.p.arenaBytes) }
-
-func (a *arena) Close() error {
-	if a.frame == nil {
-		return nil
-	}
-	C.free(unsafe.Pointer(a.frame))
-	a.frame = nil
-	var e C.rlx_error
-	if code := C.rlx_shim_free(a.p.d.b.t, a.p.d.p, a.mem, &e); code != C.RLX_OK {
-		return a.p.d.b.failure(code, &e)
-	}
-	a.mem = nil
-	return nil
-}
-
-// Cancel, Set, Reset and IsSet are used while the arena is open.
-func (a *arena) Cancel() backend.Cancel { return a }
-
-func (a *arena) word() *uint32 { return (*uint32)(unsafe.Pointer(&a.frame.cancel)) }
-func (a *arena) Set()          { atomic.StoreUint32(a.word(), 1) }
-func (a *arena) Reset()        { atomic.StoreUint32(a.word(), 0) }
-func (a *arena) IsSet() bool   { return atomic.LoadUint32(a.word()) != 0 }
-
-const (
-	direct  = 8 // bindings that go to C as arguments
-	pinRefs = 5 // objects that a Pinner holds without an allocation
-)
-
-func (p *program) Run(a *backend.RunArgs) error {
-	mem, own := a.Arena.(*arena)
-	if !own || mem.p != p || mem.frame == nil || p.p == nil {
-		return p.runWith(a)
-	}
-	if err := p.fits(a); err != nil {
-		return err
-	}
-	var b [direct]*C.char
-	n := 0
-	if len(a.Inputs)+len(a.Outputs)+len(a.States) <= direct {
-		for _, group := range [...][][]byte{a.Inputs, a.Outputs, a.States} {
-			for _, s := range group {
-				b[n] = (*C.char)(unsafe.Pointer(unsafe.SliceData(s)))
-				n++
-			}
-		}
-	} else {
-		mem.store(a)
-	}
-	code := C.rlx_shim_run(C.uintptr_t(uintptr(unsafe.Pointer(p.d.b.t))), C.uintptr_t(uintptr(unsafe.Pointer(p.p))), C.uintptr_t(uintptr(unsafe.Pointer(mem.frame))),
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(a.Profile))), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(a.Counters))),
-		C.int32_t(min(a.Threads, 1<<20)), C.uint64_t(a.Seed), C.int32_t(n), b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7])
-	for i := range mem.pins {
-		mem.pins[i].Unpin()
-	}
-	if code != C.RLX_OK {
-		return p.d.b.failure(code, &mem.frame.error)
-	}
-	return nil
-}
-
-// store pins the bindings and writes their addresses to C memory.
-func (a *arena) store(args *backend.RunArgs) {
-	slots := unsafe.Slice((*uintptr)(unsafe.Pointer(a.frame.slots)), len(args.Inputs)+len(args.Outputs)+len(args.States))
-	n := 0
-	for _, group := range [...][][]byte{args.Inputs, args.Outputs, args.States} {
-		for _, s := range group {
-			slots[n] = 0
-			if len(s) > 0 {
-				a.pins[n/pinRefs].Pin(&s[0])
-				slots[n] = uintptr(unsafe.Pointer(&s[0]))
-			}
-			n++
-		}
-	}
-}
-
-// runWith is Run without an arena of this program: it brings one for this run.
-func (p *program) runWith(a *backend.RunArgs) error {
-	if p.p == nil {
-		return p.d.b.misuse("the program is closed")
-	}
-	if a.Arena != nil {
-		return p.d.b.misuse("the arena is closed or of another program")
-	}
-	mem, err := p.newArena()
-	if err != nil {
-		return err
-	}
-	with := *a
-	with.Arena = mem
-	return errors.Join(p.Run(&with), mem.Close())
-}
-
-// fits checks that the memory of a run is as large as the words say.
-func (p *program) fits(a *backend.RunArgs) error {
-	for k, group := range [...][][]byte{a.Inputs, a.Outputs, a.States} {
-		if len(group) != len(p.sizes[k]) {
-			return p.d.b.misuse("got %d %ss, expected %d", len(group), bindings[k], len(p.sizes[k]))
-		}
-		for i, s := range group {
-			if int64(len(s)) < p.sizes[k][i] {
-				return p.d.b.misuse("%s %d has %d bytes, expected %d", bindings[k], i, len(s), p.sizes[k][i])
-			}
-		}
-	}
-	if a.Profile != nil && len(a.Profile) < 2*p.commands || a.Counters != nil && len(a.Counters) < p.commands {
-		return p.d.b.misuse("profile of %d and counters of %d entries, expected %d and %d", len(a.Profile), len(a.Counters), 2*p.commands, p.commands)
-	}
-	return nil
-}
-
-var bindings = [...]string{"input", "output", "state"}

@@ -7,7 +7,8 @@
  *
  *   header   magic, version, table hash (2), arena bytes (2), inputs, outputs, constants, states, commands
  *   types    one for each input, output, constant and state, in this order: dtype | rank << 8, dims (2 each)
- *   command  op, word count of the whole command, results | operands << 16, then results, operands, attributes
+ *   command  op (RLX_STAGED set: the host runs it), word count of the whole command, results | operands << 16, then results, operands,
+ *            attributes
  *   operand  dtype | rank << 8 | slot << 16, index in the slot, byte offset (2), dims (2 each), strides in elements (2 each)
  *            0xffffffff alone for an absent operand
  *
@@ -22,11 +23,13 @@
 extern "C" {
 #endif
 
-#define RLX_ABI 1u
+#define RLX_ABI 2u
 #define RLX_WORDS_MAGIC 0x50584c52u /* "RLXP" */
 #define RLX_WORDS_VERSION 1u
 #define RLX_ABSENT 0xffffffffu
 #define RLX_MAX_RANK 8
+/* In the op word of a command: the host runs it between runs of the others. Load checks its words and needs no kernel for it. */
+#define RLX_STAGED 0x80000000u
 
 typedef enum rlx_status {
   RLX_OK = 0,
@@ -37,7 +40,8 @@ typedef enum rlx_status {
   RLX_BAD_VALUE = 5, /* run: data violate a constraint of an op, such as an index out of range */
   RLX_CANCELLED = 6,
   RLX_DEVICE_LOST = 7,
-  RLX_BAD_ARGUMENT = 8 /* a call breaks the rules of this header */
+  RLX_BAD_ARGUMENT = 8, /* a call breaks the rules of this header */
+  RLX_DRIVER = 9 /* a driver's call failed in a way of its own, or its validation found a defect of the backend */
 } rlx_status;
 
 typedef enum rlx_slot { RLX_ARENA = 0, RLX_INPUT = 1, RLX_OUTPUT = 2, RLX_CONST = 3, RLX_STATE = 4 } rlx_slot;
@@ -60,16 +64,17 @@ enum { RLX_CAP_STRIDED = 1u }; /* operands may have any strides; without it they
 typedef struct rlx_device rlx_device;
 typedef struct rlx_weights rlx_weights;
 typedef struct rlx_program rlx_program;
+typedef struct rlx_arena rlx_arena; /* what one run at a time needs beside the program: its arena and whatever hangs on it */
 
 typedef struct rlx_open_options {
   uint32_t size;       /* sizeof(rlx_open_options) of the caller */
   int32_t max_threads; /* threads that may compute, the caller included; at least 1 */
-  const char *isa;     /* "" or NULL: the best one; else the name of a lower one */
+  const char *isa;     /* CPU: "" or NULL: the best one; else the name of a lower one. Other backends ignore it */
 } rlx_open_options;
 
 typedef struct rlx_device_info {
   char name[64];
-  char isa[16];
+  char isa[48]; /* instruction set, or version of the driver's interface */
   int32_t threads;
   uint64_t native_bytes; /* memory that the library holds now, all devices together */
 } rlx_device_info;
@@ -80,21 +85,32 @@ typedef struct rlx_constant {
 } rlx_constant;
 
 typedef struct rlx_program_info {
-  uint64_t arena_bytes; /* what a run must bring: the words' arena and the kernels' scratch */
+  uint64_t arena_bytes; /* what an rlx_arena takes: the words' arena, the kernels' scratch, copies of bindings on the device */
   uint64_t native_bytes;
   uint32_t commands;
 } rlx_program_info;
 
+/* A piece of the words' arena and host memory to copy from or to. */
+typedef struct rlx_region {
+  uint64_t offset, bytes; /* in the arena */
+  void *host;
+} rlx_region;
+
+/* One run of a stretch of commands. Where a program has staged commands, a step is several runs on one arena, in order: each begins at
+ * command 0 or behind a staged one, ends before a staged one or at the end, and holds no staged command. */
 typedef struct rlx_run_args {
   uint32_t size;
   int32_t max_threads;             /* 0: as opened */
-  void *const *inputs;             /* one pointer for each input, host memory on the CPU */
-  void *const *outputs;
+  uint32_t first, count;           /* the commands to run */
+  void *const *inputs;             /* one pointer for each input, host memory. A device with memory of its own copies an input in the
+                                    * first stretch that reads it */
+  void *const *outputs;            /* host memory, complete after the stretch that writes the output; one that a staged command wrote
+                                    * is copied to the device in the first stretch that reads it */
   void *const *states;
-  void *arena;                     /* 64-byte aligned, arena_bytes long; belongs to this run */
+  rlx_arena *arena;                /* of this program; one run at a time */
   const volatile uint32_t *cancel; /* NULL, or a word that turns non-zero to stop the run */
-  uint64_t *profile;               /* NULL, or two entries for each command: start and end in nanoseconds */
-  uint32_t *counters;              /* NULL, or one entry for each command: incremented when a native kernel ran */
+  uint64_t *profile;               /* NULL, or two entries for each command of the stretch: start and end in nanoseconds */
+  uint32_t *counters;              /* NULL, or one entry for each command of the stretch: incremented when a native kernel ran */
   uint64_t seed;
   rlx_error *error;
 } rlx_run_args;
@@ -104,26 +120,31 @@ typedef struct rlx_backend {
   uint32_t size; /* sizeof(rlx_backend) */
   uint64_t table_hash;
   const char *name;
-  const rlx_capability *capabilities;
+  const rlx_capability *capabilities; /* at best; a device may have fewer, see device_capabilities */
   uint32_t num_capabilities;
 
   int32_t (*device_count)(int32_t *count, rlx_error *);
   int32_t (*open)(int32_t index, const rlx_open_options *, rlx_device **, rlx_error *);
   int32_t (*close)(rlx_device *, rlx_error *);
   int32_t (*info)(rlx_device *, rlx_device_info *, rlx_error *);
-  int32_t (*alloc)(rlx_device *, uint64_t bytes, void **, rlx_error *);
-  int32_t (*free)(rlx_device *, void *, rlx_error *);
-  int32_t (*write)(rlx_device *, void *to, const void *host, uint64_t bytes, rlx_error *);
-  int32_t (*read)(rlx_device *, void *host, const void *from, uint64_t bytes, rlx_error *);
+  /* What this device runs natively; the list lives as long as the device. */
+  int32_t (*device_capabilities)(rlx_device *, const rlx_capability **, uint32_t *count, rlx_error *);
   /* Constants are numbered from 0; those of a child follow its parent's. A Program opens its weights once; a specialisation with folded
    * constants of its own opens a child, which must be closed before the parent. Packed copies of a constant are cached where it lives. */
   int32_t (*weights_open)(rlx_device *, rlx_weights *parent, const rlx_constant *, uint32_t count, rlx_weights **, rlx_error *);
   int32_t (*weights_close)(rlx_weights *, rlx_error *);
   int32_t (*load)(rlx_device *, rlx_weights *, const uint32_t *words, uint64_t count, rlx_program **, rlx_program_info *, rlx_error *);
   int32_t (*unload)(rlx_program *, rlx_error *);
+  /* *host becomes the words' arena, 64-byte aligned, where the host can reach it, else NULL: then staged commands work on memory of the
+   * host, and arena_write and arena_read carry what crosses. An arena is closed before its program. */
+  int32_t (*arena_open)(rlx_program *, rlx_arena **, void **host, rlx_error *);
+  int32_t (*arena_close)(rlx_arena *, rlx_error *);
+  int32_t (*arena_write)(rlx_arena *, const rlx_region *, uint32_t count, rlx_error *); /* host to device */
+  int32_t (*arena_read)(rlx_arena *, const rlx_region *, uint32_t count, rlx_error *);  /* device to host */
+  /* Returns when the work is done. */
   int32_t (*run)(rlx_program *, const rlx_run_args *);
-  int32_t (*sync)(rlx_device *, rlx_error *);
-  /* The machine's limits, probed now: f32 FMA peak in gflop/s and read bandwidth in GB/s of a buffer of `bytes` per thread. */
+  /* The machine's limits, probed now: f32 FMA peak in gflop/s and read bandwidth in GB/s of a buffer of `bytes` per thread. NULL where a
+   * backend cannot tell. */
   int32_t (*probe)(rlx_device *, int32_t threads, uint64_t bytes, double seconds, double *gflops, double *gbps, rlx_error *);
 } rlx_backend;
 

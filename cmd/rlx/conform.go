@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rlx-ml/rlx-go/rlx"
-	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/conform"
 )
 
@@ -20,9 +19,10 @@ func conformCommand() *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
 			conform.RegisterMasks()
-			if err := usable(name); err != nil {
+			if _, _, err := rlx.Lookup(name); err != nil {
 				return err
 			}
+			defer conform.Hold(c.Context(), rlx.On(name))()
 			total := 0
 			for _, f := range files {
 				n, err := countLines(f)
@@ -66,13 +66,4 @@ func countLines(path string) (int, error) {
 		}
 	}
 	return n, sc.Err()
-}
-
-// usable says why a backend cannot be tested here.
-func usable(name string) error {
-	b, err := backend.Lookup(name)
-	if err == nil {
-		err = b.Check()
-	}
-	return err
 }

@@ -88,7 +88,7 @@ func describe(w *tabwriter.Writer, g *ir.Graph) {
 	}
 }
 
-// placement prints how many nodes each place has on a backend, and names those that are staged on the host.
+// placement prints how many nodes each place has on a backend, names those that are staged on the host, and counts what crosses for them.
 func placement(c *cobra.Command, model *rlx.Model, name string) error {
 	prog, err := model.Compile(c.Context(), rlx.On(name))
 	if err != nil {
@@ -101,13 +101,26 @@ func placement(c *cobra.Command, model *rlx.Model, name string) error {
 	}
 	count := map[string]int{}
 	var host []string
+	transfers, bytes := 0, int64(0)
 	for _, p := range placed {
 		count[p.Place]++
+		transfers, bytes = transfers+p.Transfers, bytes+p.TransferBytes
 		if p.Place == "host" {
-			host = append(host, fmt.Sprintf("%s (%s)", p.Node, p.Op))
+			host = append(host, fmt.Sprintf("%s (%s) on %s", p.Node, p.Op, p.Backend))
 		}
 	}
-	fmt.Fprintf(c.OutOrStdout(), "placement on %s: %d native, %d composed, %d host, %d copies of views\n", name, count["native"], count["composed"], count["host"], count["view"])
+	segments, err := prog.Segments()
+	if err != nil {
+		return err
+	}
+	stretches := 0
+	for _, s := range segments {
+		if s.Place == "host" {
+			stretches++
+		}
+	}
+	fmt.Fprintf(c.OutOrStdout(), "placement on %s: %d native, %d composed, %d host in %d segments, %d transfers of %d bytes\n",
+		name, count["native"], count["composed"], count["host"], stretches, transfers, bytes)
 	for _, h := range host {
 		fmt.Fprintf(c.OutOrStdout(), "  host: %s\n", h)
 	}

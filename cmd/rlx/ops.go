@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -29,26 +30,9 @@ func opsCommand() *cobra.Command {
 		Short: "List the op table, and how a backend covers it",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			caps := map[int]uint32{}
-			if name != "" {
-				b, err := backend.Lookup(name)
-				if err != nil {
-					return err
-				}
-				if err := b.Check(); err != nil {
-					return err
-				}
-				for _, cap := range b.Caps() {
-					caps[cap.Op] |= cap.DTypes
-				}
-			}
-			var list []opInfo
-			for _, r := range ir.Rows() {
-				o := opInfo{Name: r.Name, Family: r.Family, Doc: r.Doc}
-				if name != "" {
-					o.Place, o.DTypes = coverage(r, caps[r.Num()])
-				}
-				list = append(list, o)
+			list, err := listOps(name)
+			if err != nil {
+				return err
 			}
 			if asJSON {
 				enc := json.NewEncoder(c.OutOrStdout())
@@ -69,6 +53,42 @@ func opsCommand() *cobra.Command {
 	c.Flags().StringVar(&name, "backend", "", "show how this backend covers the table")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return c
+}
+
+// listOps is the op table, with the coverage of a device where name is not empty.
+func listOps(name string) ([]opInfo, error) {
+	caps := map[int]uint32{}
+	host := func(*ir.Row) bool { return false }
+	if name != "" {
+		b, index, err := rlx.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		list := b.Caps() // of the backend at best, where no device answers
+		if d, err := b.Open(index, backend.Options{Threads: 1}); err == nil {
+			list = d.Caps()
+			defer d.Close()
+		} else if index > 0 {
+			return nil, err
+		}
+		for _, cap := range list {
+			caps[cap.Op] |= cap.DTypes
+		}
+		if s, ok := b.(rlx.Stager); ok {
+			host = s.StageOnHost
+		}
+	}
+	var list []opInfo
+	for _, r := range ir.Rows() {
+		o := opInfo{Name: r.Name, Family: r.Family, Doc: r.Doc}
+		if name != "" {
+			if o.Place, o.DTypes = coverage(r, caps[r.Num()]); o.Place == "-" && host(r) {
+				o.Place = "H"
+			}
+		}
+		list = append(list, o)
+	}
+	return list, nil
 }
 
 // coverage is the letter of a row on a backend with the given native dtypes.
@@ -97,12 +117,14 @@ func backendsCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 8, 2, ' ', 0)
 			for _, b := range rlx.Backends() {
-				if b.Err != nil {
+				var be *backend.Error
+				switch {
+				case errors.As(b.Err, &be) && be.Code == backend.NoDevice:
+					fmt.Fprintf(w, "%s\tno device\t%v\n", b.Name, b.Err)
+				case b.Err != nil:
 					fmt.Fprintf(w, "%s\tabsent\t%v\n", b.Name, b.Err)
-					continue
-				}
-				if len(b.Devices) == 0 {
-					fmt.Fprintf(w, "%s\tno device\t%d ops native\n", b.Name, b.Ops)
+				case len(b.Devices) == 0:
+					fmt.Fprintf(w, "%s\tno device\t%d ops native where one answers\n", b.Name, b.Ops)
 				}
 				for _, d := range b.Devices {
 					fmt.Fprintf(w, "%s\t%s\t%s, %d threads, %d ops native\n", b.Name, d.Name, d.ISA, d.Threads, b.Ops)

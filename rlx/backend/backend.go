@@ -24,7 +24,7 @@ type Backend interface {
 	Name() string
 	// Check says why the backend cannot be used here, or nil. It may start a driver; it never blocks long.
 	Check() error
-	// Caps lists what runs natively.
+	// Caps lists what the backend runs natively at best; a device may have fewer.
 	Caps() []Cap
 	// Devices describes what answers; an empty list is not an error.
 	Devices() ([]DeviceInfo, error)
@@ -48,11 +48,13 @@ type DeviceInfo struct {
 // Device is an open device; safe for concurrent use.
 type Device interface {
 	Info() DeviceInfo
+	// Caps lists what the device runs natively.
+	Caps() []Cap
 	// Weights takes the constants of a program; their bytes are not kept after the call unless the device lives in Go memory. With a
 	// parent (nil for none) the constants are numbered after the parent's, and the parent outlives them: a specialisation adds its own
 	// folded constants to its program's weights.
 	Weights(parent Weights, constants [][]byte) (Weights, error)
-	// Load validates words and picks kernels.
+	// Load validates words and picks kernels. Staged commands are run by the caller between runs of the others.
 	Load(w Weights, words []uint32) (Program, error)
 	// NativeBytes is the memory outside Go that the device's library holds.
 	NativeBytes() int64
@@ -74,20 +76,31 @@ type Program interface {
 
 // Arena is memory that belongs to one run at a time.
 type Arena interface {
-	// Bytes is host-visible memory, nil if there is none.
+	// Bytes is the arena of the words where the host can reach it, else nil.
 	Bytes() []byte
+	// Write and Read copy pieces of an arena that the host cannot reach, from and to host memory.
+	Write(regions []Region) error
+	Read(regions []Region) error
 	// Cancel is the word that stops the run which uses the arena.
 	Cancel() Cancel
 	Close() error
 }
 
-// RunArgs is one run. Inputs and Outputs are host memory in the order of the words; the backend reads and writes only their extent.
+// Region is a piece of an arena and as many bytes of host memory.
+type Region struct {
+	Offset int64
+	Host   []byte
+}
+
+// RunArgs is one run of a stretch of commands: all of them, or those between two staged ones. Inputs and Outputs are host memory in the
+// order of the words; the backend reads and writes only their extent.
 type RunArgs struct {
+	First, Count            int
 	Inputs, Outputs, States [][]byte
 	Arena                   Arena
 	Threads                 int      // 0: as opened
-	Profile                 []uint64 // nil, or start and end in nanoseconds for each command
-	Counters                []uint32 // nil, or per command: how often a native kernel ran
+	Profile                 []uint64 // nil, or start and end in nanoseconds for each command of the stretch
+	Counters                []uint32 // nil, or per command of the stretch: how often a native kernel ran
 	Seed                    uint64
 }
 
@@ -107,9 +120,13 @@ type HostArena struct {
 // NewHostArena returns an arena over mem.
 func NewHostArena(mem []byte) *HostArena { return &HostArena{mem: mem} }
 
-func (a *HostArena) Bytes() []byte  { return a.mem }
-func (a *HostArena) Cancel() Cancel { return a }
-func (a *HostArena) Close() error   { return nil }
+func (a *HostArena) Bytes() []byte        { return a.mem }
+func (a *HostArena) Cancel() Cancel       { return a }
+func (a *HostArena) Close() error         { return nil }
+func (a *HostArena) Write([]Region) error { return errReachable }
+func (a *HostArena) Read([]Region) error  { return errReachable }
+
+var errReachable = errors.New("the arena is host memory: use Bytes")
 
 // Set, Reset and IsSet make the arena its own Cancel.
 func (a *HostArena) Set()        { a.word.Store(true) }
@@ -130,9 +147,10 @@ const (
 	Cancelled   Code = 6
 	DeviceLost  Code = 7
 	BadArgument Code = 8
+	Driver      Code = 9
 )
 
-var codeNames = []string{"ok", "bad words", "unsupported", "out of memory", "no device", "bad value", "cancelled", "device lost", "bad argument"}
+var codeNames = []string{"ok", "bad words", "unsupported", "out of memory", "no device", "bad value", "cancelled", "device lost", "bad argument", "driver failure"}
 
 func (c Code) String() string {
 	if c < 0 || int(c) >= len(codeNames) {

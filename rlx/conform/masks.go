@@ -1,6 +1,10 @@
 package conform
 
 import (
+	"hash/fnv"
+	"sync"
+
+	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/internal/ref"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -12,11 +16,36 @@ import (
 //	ref-composed  what has a decomposition is decomposed, down to primitives
 //	ref-host      nothing is native but Copy: everything is staged on the host
 //	ref-dense     kernels take contiguous operands only
-var Masks = []string{"ref-composed", "ref-host", "ref-dense"}
+//	ref-device    a device with memory of its own that has every second row, for contiguous operands; the others are staged
+var Masks = []string{"ref-composed", "ref-host", "ref-dense", "ref-device"}
 
 // RegisterMasks makes the test backends known to rlx.On.
 func RegisterMasks() {
 	backend.Register(ref.New("ref-composed", ref.Mask{Compose: true}))
 	backend.Register(ref.New("ref-host", ref.Mask{Keep: func(r *ir.Row) bool { return r == op.CopyRow() }, Stage: true}))
 	backend.Register(ref.New("ref-dense", ref.Mask{Dense: true}))
+	backend.Register(ref.New("ref-device", ref.Mask{Keep: everySecond, Stage: true, Dense: true, Private: true}))
 }
+
+// everySecond picks about half of the rows, whatever others there are.
+func everySecond(r *ir.Row) bool {
+	h := fnv.New32a()
+	h.Write([]byte(r.Name))
+	return h.Sum32()>>4&1 == 0
+}
+
+// Backends lists what tests run on in this build and on this machine: the interpreter, and each native backend of which a device answers.
+var Backends = sync.OnceValue(func() []string {
+	var l []string
+	for _, name := range []string{"ref", "cpu", "vulkan"} {
+		if b, _, err := rlx.Lookup(name); err == nil {
+			if devices, err := b.Devices(); err == nil && len(devices) > 0 {
+				l = append(l, name)
+			}
+		}
+	}
+	return l
+})
+
+// Slow says whether compiling and calling cost so much on a backend that tests shall take a part of their cases there.
+func Slow(name string) bool { return name == "vulkan" }

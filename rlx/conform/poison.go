@@ -7,7 +7,7 @@ import (
 // Poisoned registers a backend that is the one called name, but for what memory holds before each run: every byte of the arena and of the
 // outputs is 0xFF, which is NaN in every float dtype. A command that reads what none has written, or that leaves a part of its result
 // unwritten, shows in the results. It returns the new backend's name, under which nothing is staged on the host: values would have to live
-// in the arena from one part of a run to the next.
+// in the arena from one stretch of a run to the next.
 func Poisoned(name string) (string, error) {
 	b, err := backend.Lookup(name)
 	if err != nil {

@@ -33,6 +33,7 @@ func (r *Report) run(ctx context.Context, path string, in io.Reader, each func()
 	if r.Skips == nil {
 		r.Skips = map[string]int{}
 	}
+	defer Hold(ctx, opts...)()
 	return Read(in, func(line int, c *Case) error {
 		if err := ctx.Err(); err != nil {
 			return err

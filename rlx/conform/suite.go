@@ -47,6 +47,10 @@ type Option func(*suite)
 // Short takes a part of the shapes for each function and dtype; the parts differ, so that together they still cover the list.
 func Short() Option { return func(s *suite) { s.short = true } }
 
+// Part runs every n-th group of cases, one group being the cases of a row for one dtype and function; which ones follows from the seed.
+// It is for short runs on backends whose programs take long to compile.
+func Part(n int) Option { return func(s *suite) { s.part = uint64(n) } }
+
 // Rows limits the run to the named rows.
 func Rows(names ...string) Option { return func(s *suite) { s.only = append(s.only, names...) } }
 
@@ -64,6 +68,7 @@ type suite struct {
 	short, noSkips bool
 	only           []string
 	seed           uint64
+	part, groups   uint64
 	options        []rlx.Option
 	backend        string
 	native         map[int]ir.DTypeSet // by op number: what the backend says that it runs itself
@@ -78,27 +83,31 @@ type suite struct {
 // fail. What the backend does not support is counted and logged by reason.
 func Run(t T, name string, opts ...Option) {
 	t.Helper()
-	s := &suite{seed: 1, backend: name, native: map[int]ir.DTypeSet{}, skips: map[string]int{}}
+	s := &suite{seed: 1, part: 1, backend: name, native: map[int]ir.DTypeSet{}, skips: map[string]int{}}
 	for _, o := range opts {
 		o(s)
-	}
-	b, err := backend.Lookup(name)
-	if err != nil {
-		t.Skipf("%v", err)
-		return
 	}
 	if err := ir.Freeze(); err != nil {
 		t.Errorf("%v", err)
 		return
 	}
-	if err := b.Check(); err != nil {
+	device, err := hold(context.Background(), append([]rlx.Option{rlx.On(name)}, s.options...)...)
+	var be *backend.Error
+	switch {
+	case errors.Is(err, rlx.ErrNotCompiledIn), errors.As(err, &be) && be.Code == backend.NoDevice:
+		t.Skipf("%v", err)
+		return
+	case err != nil:
 		t.Errorf("%v", err)
 		return
 	}
-	if c, ok := b.(interface{ ComposeFirst() bool }); ok {
-		s.composes = c.ComposeFirst()
+	defer device.Close()
+	if b, _, err := rlx.Lookup(name); err == nil {
+		if c, ok := b.(interface{ ComposeFirst() bool }); ok {
+			s.composes = c.ComposeFirst()
+		}
 	}
-	for _, c := range b.Caps() {
+	for _, c := range device.Caps() {
 		s.native[c.Op] |= ir.DTypeSet(c.DTypes)
 	}
 	families := map[string][]*ir.Row{}
@@ -212,6 +221,9 @@ func (r *rowRun) group(m *maker) {
 				run = append(run, v)
 			}
 		}
+	}
+	if r.groups++; r.part > 1 && (r.groups+r.seed)%r.part != 0 {
+		return
 	}
 	plain := slices.DeleteFunc(slices.Clone(run), func(c *rowCase) bool { return c.fails != "" })
 	if len(plain) > 0 {

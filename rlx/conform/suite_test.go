@@ -104,10 +104,42 @@ func TestSuiteFindsFaults(t *testing.T) {
 	}
 }
 
-// capless is a backend that has no kernels.
+// Parts with different seeds are different, and together they are the whole.
+func TestPart(t *testing.T) {
+	count := func(o ...Option) (n int) {
+		r := newRecorder()
+		Run(r, "ref", append(o, Short(), Rows("Cast"))...)
+		if last := (*r.logs)[len(*r.logs)-1]; len(*r.errors) > 0 {
+			t.Errorf("%v", *r.errors)
+		} else if _, err := fmt.Sscanf(last, "ref: %d cases", &n); err != nil {
+			t.Fatalf("%s: %v", last, err)
+		}
+		return n
+	}
+	all, sum := count(), 0
+	for seed := range uint64(3) {
+		part := count(Part(3), Seed(seed))
+		if part < all/5 || part > all/2 {
+			t.Errorf("a third of %d cases are %d", all, part)
+		}
+		sum += part
+	}
+	if sum < all*9/10 || sum > all*11/10 { // the seed draws shapes too
+		t.Errorf("three parts of %d cases have %d", all, sum)
+	}
+}
+
+// capless is a backend whose device has no kernels.
 type capless struct{ faulty }
 
-func (capless) Caps() []backend.Cap { return nil }
+func (b capless) Open(i int, o backend.Options) (backend.Device, error) {
+	d, err := b.faulty.Open(i, o)
+	return caplessDevice{d}, err
+}
+
+type caplessDevice struct{ backend.Device }
+
+func (caplessDevice) Caps() []backend.Cap { return nil }
 
 // An elementwise row needs no generator of its own; any other row without one fails by name.
 func TestGenerators(t *testing.T) {

@@ -5,9 +5,9 @@
 #include <cpuid.h>
 #endif
 
+#include "../../common/memory.h"
 #include "isa.h"
 #include "load.h"
-#include "memory.h"
 #include "probe.h"
 #include "registry.h"
 #include "weights.h"
@@ -78,7 +78,7 @@ int32_t open(int32_t index, const rlx_open_options *o, rlx_device **out, rlx_err
 int32_t close(rlx_device *d, rlx_error *error) {
   NEED(d != nullptr, "close");
   const int32_t users = d->users.load(std::memory_order_acquire);
-  if (users != 0) return set_error(error, RLX_BAD_ARGUMENT, -1, "close: %d programs, weights or blocks of memory are still open", users);
+  if (users != 0) return set_error(error, RLX_BAD_ARGUMENT, -1, "close: %d programs or weights are still open", users);
   pthread_mutex_lock(&open_lock);
   pool_release(d->pool);
   memory_free(d);
@@ -109,30 +109,9 @@ int32_t info(rlx_device *d, rlx_device_info *i, rlx_error *error) {
   return RLX_OK;
 }
 
-int32_t alloc(rlx_device *d, uint64_t bytes, void **out, rlx_error *error) {
-  NEED(d != nullptr && out != nullptr, "alloc");
-  if ((*out = memory_alloc(bytes)) == nullptr) return set_error(error, RLX_NO_MEMORY, -1, "alloc: no memory for %llu bytes", (unsigned long long)bytes);
-  d->users.fetch_add(1, std::memory_order_relaxed);
-  return RLX_OK;
-}
-
-int32_t release(rlx_device *d, void *p, rlx_error *error) {
-  NEED(d != nullptr, "free");
-  if (p == nullptr) return RLX_OK;
-  memory_free(p);
-  d->users.fetch_sub(1, std::memory_order_release);
-  return RLX_OK;
-}
-
-int32_t write(rlx_device *, void *to, const void *host, uint64_t bytes, rlx_error *error) {
-  NEED(bytes == 0 || (to != nullptr && host != nullptr), "write");
-  if (bytes != 0) std::memcpy(to, host, bytes);
-  return RLX_OK;
-}
-
-int32_t read(rlx_device *, void *host, const void *from, uint64_t bytes, rlx_error *error) {
-  NEED(bytes == 0 || (host != nullptr && from != nullptr), "read");
-  if (bytes != 0) std::memcpy(host, from, bytes);
+int32_t device_capabilities(rlx_device *d, const rlx_capability **list, uint32_t *count, rlx_error *error) {
+  NEED(d != nullptr && list != nullptr && count != nullptr, "device_capabilities");
+  *list = registry_capabilities(count);
   return RLX_OK;
 }
 
@@ -159,7 +138,40 @@ int32_t unload_program(rlx_program *p, rlx_error *error) {
   return unload(p, error);
 }
 
-int32_t sync(rlx_device *, rlx_error *) { return RLX_OK; }  // run returns when the work is done
+int32_t open_arena(rlx_program *p, rlx_arena **out, void **host, rlx_error *error) {
+  NEED(p != nullptr && out != nullptr && host != nullptr, "arena_open");
+  return arena_open(p, out, host, error);
+}
+
+int32_t close_arena(rlx_arena *a, rlx_error *error) {
+  NEED(a != nullptr, "arena_close");
+  arena_close(a);
+  return RLX_OK;
+}
+
+// For callers that do not use the host's address of an arena.
+int32_t copy_regions(const char *name, rlx_arena *a, const rlx_region *regions, uint32_t count, bool write, rlx_error *error) {
+  const uint64_t have = uint64_t(a->program->words_arena());
+  for (uint32_t i = 0; i < count; i++) {
+    const rlx_region &r = regions[i];
+    if (r.offset > have || r.bytes > have - r.offset || (r.host == nullptr && r.bytes != 0))
+      return set_error(error, RLX_BAD_ARGUMENT, -1, "%s: region %u of %llu bytes at %llu lies outside the arena of %llu or has no memory", name, i, (unsigned long long)r.bytes, (unsigned long long)r.offset, (unsigned long long)have);
+    if (r.bytes == 0) continue;
+    if (write) std::memcpy(a->memory + r.offset, r.host, r.bytes);
+    else std::memcpy(r.host, a->memory + r.offset, r.bytes);
+  }
+  return RLX_OK;
+}
+
+int32_t write_arena(rlx_arena *a, const rlx_region *regions, uint32_t count, rlx_error *error) {
+  NEED(a != nullptr && (regions != nullptr || count == 0), "arena_write");
+  return copy_regions("arena_write", a, regions, count, true, error);
+}
+
+int32_t read_arena(rlx_arena *a, const rlx_region *regions, uint32_t count, rlx_error *error) {
+  NEED(a != nullptr && (regions != nullptr || count == 0), "arena_read");
+  return copy_regions("arena_read", a, regions, count, false, error);
+}
 
 int32_t probe(rlx_device *d, int32_t threads, uint64_t bytes, double seconds, double *gflops, double *gbps, rlx_error *error) {
   NEED(d != nullptr && gflops != nullptr && gbps != nullptr, "probe");
@@ -171,8 +183,8 @@ int32_t probe(rlx_device *d, int32_t threads, uint64_t bytes, double seconds, do
   return RLX_OK;
 }
 
-rlx_backend table = {RLX_ABI, sizeof(rlx_backend), RLX_TABLE_HASH, "cpu", nullptr, 0, device_count, open, close, info, alloc, release, write, read,
-                     open_weights, close_weights, load_program, unload_program, run, sync, probe};
+rlx_backend table = {RLX_ABI, sizeof(rlx_backend), RLX_TABLE_HASH, "cpu", nullptr, 0, device_count, open, close, info, device_capabilities,
+                     open_weights, close_weights, load_program, unload_program, open_arena, close_arena, write_arena, read_arena, run, probe};
 pthread_once_t once = PTHREAD_ONCE_INIT;
 void fill_table() { table.capabilities = registry_capabilities(&table.num_capabilities); }
 

@@ -15,27 +15,14 @@
 //
 // kernels.h holds these rows and comments only, no includes and no guard: core reads it several times, inside namespace rlx::<family>.
 //
-// What a kernel may rely on: the loader checked that every operand lies inside its memory, that counts of operands and results, dtypes and
-// attributes are as the row of the op says, and that results are contiguous. The relations between shapes, dtypes and attributes that the
-// row's Infer states are those of the compiler that made the words; they are not checked again.
-// Kernels never allocate, and a unit of work gives the same bits whatever Range it came in.
+// What a kernel may rely on: what words.h says of decoded words. Kernels never allocate, and a unit of work gives the same bits whatever Range it came in.
 #pragma once
 #include "rlx_begin.h"
-#include "../../../cgo/native/rlx.h"
-#include "../../../cgo/native/rlx_ops_gen.h"
+#include "../../common/words.h"
 
 namespace rlx {
 
 struct Pool;
-
-// A result or operand of a command, fixed at load.
-struct Operand {
-  uint32_t dtype = 0, rank = 0, slot = 0, index = 0;
-  int64_t offset = 0;                                           // bytes from the start of the slot
-  int64_t dims[RLX_MAX_RANK] = {}, strides[RLX_MAX_RANK] = {};  // strides in elements
-  int64_t count = 0;                                            // elements
-  bool present = false, contiguous = false;
-};
 
 // Members of the attribute structs of rlx_ops_gen.h.
 using Ints = rlx_ints;  // n < 0: absent
@@ -52,11 +39,8 @@ struct Call;
 typedef void (*Kernel)(const Call &, Range);
 typedef Split (*Splitter)(const Call &);
 
-// One command, decoded at load.
-struct Command {
-  uint32_t op = 0, index = 0, num_out = 0, num_in = 0;
-  Operand *out = nullptr, *in = nullptr;
-  const void *attrs = nullptr;
+// One command, decoded at load, with its kernel.
+struct Command : DecodedCommand {
   Kernel kernel = nullptr;
   Splitter split = nullptr;
   int64_t scratch = 0;           // bytes that a run gives to Call::scratch

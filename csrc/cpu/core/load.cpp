@@ -1,8 +1,8 @@
 #include "../core/rlx_begin.h"
 
+#include "../../common/memory.h"
 #include "isa.h"
 #include "load.h"
-#include "memory.h"
 #include "registry.h"
 #include "weights.h"
 
@@ -33,16 +33,18 @@ void *cache(Prepare &p, int i, uint64_t layout, int64_t bytes, bool *fresh) {
   return o == nullptr ? nullptr : weights_packed(weights_of(p), *o, layout, bytes, fresh);
 }
 
-// The dtype that chooses the kernel: of the first operand, or of the first result without one.
-uint32_t key_dtype(const Command &c) { return c.num_in != 0 && c.in[0].present ? c.in[0].dtype : c.out[0].dtype; }
-
-int32_t check_weights(const rlx_program *p, const rlx_weights *w, rlx_error *error) {
-  const uint32_t need = p->slots[RLX_CONST], have = w == nullptr ? 0 : w->count;
-  if (have < need) return set_error(error, RLX_BAD_WORDS, -1, "got %u constants, the words read %u", have, need);
-  for (uint32_t i = 0; i < need; i++)
-    if (w->bytes[i] != uint64_t(p->slot_bytes[RLX_CONST][i]))
-      return set_error(error, RLX_BAD_WORDS, -1, "constant %u has %llu bytes, the words read %lld", i, (unsigned long long)w->bytes[i], (long long)p->slot_bytes[RLX_CONST][i]);
-  return RLX_OK;
+// Where things lie in the memory of a run, without the kernels' scratch.
+void layout(rlx_program *p) {
+  uint32_t pointers = 0;
+  p->first_update = p->num_commands;
+  for (uint32_t i = p->num_commands; i-- > 0;) {
+    const Command &c = p->command(i);
+    if (c.num_in + c.num_out > pointers) pointers = c.num_in + c.num_out;
+    for (uint32_t k = 0; k < c.num_out; k++)
+      if (c.out[k].slot == RLX_STATE) p->first_update = i;
+  }
+  p->pointers_at = align64(p->words_arena());
+  p->scratch_at = p->pointers_at + (pointers > kStackPointers ? align64(8 * int64_t(pointers)) : 0);
 }
 
 // Picks kernels and lets them prepare; the lock of the weights' root is held.
@@ -50,7 +52,8 @@ int32_t bind(rlx_program *p, rlx_error *error) {
   Prepare prep = {nullptr, p->device->threads, isa_active(), p->device->pool, constant, constant_view, cache, p};
   int64_t scratch = 0;
   for (uint32_t i = 0; i < p->num_commands; i++) {
-    Command &c = p->commands[i];
+    Command &c = p->command(i);
+    if (c.staged) continue;
     const uint32_t dtype = key_dtype(c);
     if (!registry_find(c.op, dtype, &c.kernel, &c.split))
       return set_error(error, RLX_UNSUPPORTED, int32_t(i), "%s: no kernel for %s", rlx_op_names[c.op], rlx_dtype_names[dtype]);
@@ -74,10 +77,12 @@ int32_t bind(rlx_program *p, rlx_error *error) {
 int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, uint64_t count, rlx_program **out, rlx_program_info *info, rlx_error *error) {
   Decoder d = {};
   d.words = words, d.count = count, d.error = error;
+  d.program_bytes = sizeof(rlx_program), d.command_bytes = sizeof(Command);
   int32_t code = decode_words(d);
-  rlx_program *p = d.program;
-  if (code == RLX_OK) code = check_weights(p, weights, error);
+  rlx_program *p = static_cast<rlx_program *>(d.program);
+  if (code == RLX_OK) code = check_constants(*p, weights == nullptr ? nullptr : weights->bytes, weights == nullptr ? 0 : weights->count, error);
   if (code == RLX_OK) {
+    layout(p);
     p->device = device, p->weights = p->slots[RLX_CONST] == 0 ? nullptr : weights;
     if (p->weights != nullptr) pthread_mutex_lock(&p->weights->root->lock);
     code = bind(p, error);
@@ -96,11 +101,32 @@ int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, ui
   return RLX_OK;
 }
 
-int32_t unload(rlx_program *p, rlx_error *) {
+int32_t unload(rlx_program *p, rlx_error *error) {
+  const int32_t arenas = p->arenas.load(std::memory_order_acquire);
+  if (arenas != 0) return set_error(error, RLX_BAD_ARGUMENT, -1, "unload: %d arenas are still open", arenas);
   if (p->weights != nullptr) p->weights->users.fetch_sub(1, std::memory_order_release);
   p->device->users.fetch_sub(1, std::memory_order_release);
   memory_free(p);
   return RLX_OK;
+}
+
+int32_t arena_open(rlx_program *p, rlx_arena **out, void **host, rlx_error *error) {
+  rlx_arena *a = static_cast<rlx_arena *>(memory_alloc(sizeof(rlx_arena)));
+  char *memory = a == nullptr ? nullptr : static_cast<char *>(memory_alloc(uint64_t(p->arena_bytes)));
+  if (memory == nullptr) {
+    memory_free(a);
+    return set_error(error, RLX_NO_MEMORY, -1, "arena_open: no memory for %lld bytes", (long long)p->arena_bytes);
+  }
+  a->program = p, a->memory = memory;
+  p->arenas.fetch_add(1, std::memory_order_relaxed);
+  *out = a, *host = memory;
+  return RLX_OK;
+}
+
+void arena_close(rlx_arena *a) {
+  a->program->arenas.fetch_sub(1, std::memory_order_release);
+  memory_free(a->memory);
+  memory_free(a);
 }
 
 }  // namespace rlx

@@ -5,7 +5,6 @@
 
 namespace rlx {
 
-constexpr int kSlots = 5;            // as rlx_slot
 constexpr uint32_t kStackPointers = 16;  // commands with more operands keep their pointers in the run's arena
 
 // A packed form of a constant.
@@ -20,12 +19,6 @@ struct Packed {
 };
 
 inline int64_t align64(int64_t n) { return (n + 63) & ~int64_t(63); }
-
-// Fills e (which may be null) and returns code.
-int32_t set_error(rlx_error *e, int32_t code, int32_t command, const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-struct Decoder;
-int32_t decode_words(Decoder &d);
 
 }  // namespace rlx
 
@@ -47,31 +40,19 @@ struct rlx_weights {
   rlx::Packed *packed;         // of its own constants
 };
 
-struct rlx_program {
+struct rlx_program : rlx::DecodedProgram {
   rlx_device *device;
-  rlx_weights *weights;  // null without constants
-  uint32_t num_commands;
-  rlx::Command *commands;
-  uint32_t slots[rlx::kSlots];         // tensors in each slot; the arena counts as one
-  int64_t *slot_bytes[rlx::kSlots];    // their sizes
-  int64_t pointers_at, scratch_at;     // places in the run's arena, behind the arena of the words
+  rlx_weights *weights;                // null without constants
+  int64_t pointers_at, scratch_at;     // places in the memory of a run, behind the arena of the words
   int64_t arena_bytes;                 // all of it
   uint32_t first_update;               // the first command that writes a state: from there on a run is not cancelled
-  uint64_t block_bytes;                // of the block of memory that starts with this struct
+  std::atomic<int32_t> arenas;         // open ones
+
+  rlx::Command &command(uint32_t i) const { return static_cast<rlx::Command &>(decoded(i)); }
 };
 
-namespace rlx {
-
-// Words on their way to a program. Memory comes from one block whose size the first pass bounds.
-struct Decoder {
-  const uint32_t *words;
-  uint64_t count, at;  // at: the next word
-  uint64_t end;        // reads stop here: the end of the current command
-  char *block;
-  uint64_t used, size;
+// The memory of one run at a time.
+struct rlx_arena {
   rlx_program *program;
-  int32_t command;  // for errors
-  rlx_error *error;
+  char *memory;
 };
-
-}  // namespace rlx

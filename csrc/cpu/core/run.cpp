@@ -17,16 +17,6 @@ struct Run {
   rlx_error error;
 };
 
-int32_t set_error(rlx_error *e, int32_t code, int32_t command, const char *format, ...) {
-  if (e == nullptr) return code;
-  e->code = code, e->command = command;
-  va_list list;
-  va_start(list, format);
-  vsnprintf(e->text, sizeof e->text, format, list);
-  va_end(list);
-  return code;
-}
-
 void Call::fail(const char *constraint, const char *format, ...) const {
   uint32_t none = 0;
   if (!run->failed.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
@@ -71,9 +61,8 @@ struct Bases {
 };
 
 int32_t bind(const rlx_program *p, const rlx_run_args *a, Bases *b) {
-  if (p->arena_bytes != 0 && (a->arena == nullptr || (reinterpret_cast<uintptr_t>(a->arena) & 63) != 0))
-    return set_error(a->error, RLX_BAD_ARGUMENT, -1, "run: the arena is missing or not aligned to 64 bytes");
-  b->arena[0] = a->arena;
+  if (a->arena == nullptr || a->arena->program != p) return set_error(a->error, RLX_BAD_ARGUMENT, -1, "run: the arena is missing or of another program");
+  b->arena[0] = a->arena->memory;
   b->slot[RLX_ARENA] = b->arena;
   b->slot[RLX_INPUT] = a->inputs;
   b->slot[RLX_OUTPUT] = a->outputs;
@@ -92,27 +81,29 @@ int32_t commands(Run &r, const Bases &b) {
   const rlx_program *p = r.program;
   const rlx_run_args *a = r.args;
   void *stack[kStackPointers];
-  char *const arena = static_cast<char *>(a->arena);
+  char *const arena = a->arena->memory;
   Call call = {};
   call.run = &r;
-  for (uint32_t i = 0; i < p->num_commands; i++) {
+  if (a->first > p->first_update) r.cancel = nullptr;  // an earlier stretch wrote a state, or the host did between them
+  for (uint32_t i = a->first; i < a->first + a->count; i++) {
     if (cancelled(r.cancel)) return set_error(a->error, RLX_CANCELLED, int32_t(i), "cancelled");
     if (i == p->first_update) r.cancel = nullptr;  // a step happens wholly or not at all
-    const Command &c = p->commands[i];
+    const Command &c = p->command(i);
+    const uint32_t at = i - a->first;
     void **pointers = c.num_out + c.num_in > kStackPointers ? reinterpret_cast<void **>(arena + p->pointers_at) : stack;
     for (uint32_t k = 0; k < c.num_out + c.num_in; k++) pointers[k] = address(b, c.out[k]);  // operands lie behind results
     call.cmd = &c;
     call.out_data = pointers;
     call.in_data = pointers + c.num_out;
     call.scratch = arena + p->scratch_at;
-    if (a->profile != nullptr) a->profile[2 * i] = now_ns();
+    if (a->profile != nullptr) a->profile[2 * at] = now_ns();
     execute(call);
-    if (a->profile != nullptr) a->profile[2 * i + 1] = now_ns();
+    if (a->profile != nullptr) a->profile[2 * at + 1] = now_ns();
     if (r.failed.load(std::memory_order_acquire) != 0) {
       if (a->error != nullptr) *a->error = r.error;
       return r.error.code;
     }
-    if (a->counters != nullptr) a->counters[i]++;
+    if (a->counters != nullptr) a->counters[at]++;
   }
   if (cancelled(r.cancel)) return set_error(a->error, RLX_CANCELLED, -1, "cancelled");  // the last command may have left early
   return RLX_OK;
@@ -130,7 +121,8 @@ int32_t run(rlx_program *p, const rlx_run_args *a) {
   r.threads = a->max_threads > 0 && a->max_threads < p->device->threads ? a->max_threads : p->device->threads;
   r.failed.store(0, std::memory_order_relaxed);
   Bases b;
-  const int32_t code = bind(p, a, &b);
+  int32_t code = check_stretch(*p, a);
+  if (code == RLX_OK) code = bind(p, a, &b);
   return code != RLX_OK ? code : commands(r, b);
 }
 

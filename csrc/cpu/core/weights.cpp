@@ -1,6 +1,6 @@
 #include "../core/rlx_begin.h"
 
-#include "memory.h"
+#include "../../common/memory.h"
 #include "weights.h"
 
 namespace rlx {

@@ -3,8 +3,8 @@
 // Tests what kernels use of core: Walk, merge_axes, and the cache of packed constants.
 #include <stdio.h>
 
+#include "../../common/memory.h"
 #include "../core/kernel.h"
-#include "../core/memory.h"
 #include "../core/weights.h"
 
 using namespace rlx;

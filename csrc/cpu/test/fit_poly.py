@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the minimax polynomials of csrc/cpu/core/vec_math_*.h.
+"""Prints the minimax polynomials of csrc/cpu/core/vec_math_*.h and csrc/vulkan/kernels/math*.glsl.
 
 Each row of FITS gives f, the fixed part and the basis of its correction, the weight of the error and the interval.
 The Remez exchange runs in 50 digits; coefficients are rounded one at a time, leading first, and the others refitted, so
@@ -116,6 +116,11 @@ FITS = {
     "erfc_tail": (tail, powers(0, 9), lambda u: 1 / tail(u), "-0.4804", "0.6305", f32),
     "asin": (lambda x: mp.asin(x) - x, powers(3, 5, 2), lambda x: 1 / mp.asin(x), "0.001", "0.5", f32),
     "atan": (lambda x: mp.atan(x) - x, powers(3, 9, 2), lambda x: 1 / mp.atan(x), "0.001", "1.0", f32),
+    # f32, where the other backend has f64
+    "sinh": (lambda x: mp.sinh(x) - x, powers(3, 4, 2), lambda x: 1 / mp.sinh(x), "0.001", "1.0", f32),
+    "log_pair": (lambda s: mp.log((1 + s) / (1 - s)) - 2 * s - 2 * s**3 / 3, powers(5, 4, 2), lambda s: 1 / s, "0.001", "0.2001", f32),
+    "sin": (lambda x: mp.sin(x) - x, powers(3, 4, 2), lambda x: 1 / mp.sin(x), "0.001", "0.7856", f32),
+    "cos": (lambda x: mp.cos(x) - 1 + x * x / 2, powers(4, 3, 2), lambda x: 1 / mp.cos(x), "0.01", "0.7856", f32),
     # f64
     "exp_d": (lambda r: mp.exp(r) - 1 - r, powers(2, 8), lambda r: mp.exp(-r), "-0.3467", "0.3467", f64),
     "log_d": (lambda s: mp.log((1 + s) / (1 - s)) - 2 * s, powers(3, 6, 2), lambda s: 1 / s, "0.001", "0.1716", f64),

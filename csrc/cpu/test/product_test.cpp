@@ -124,17 +124,19 @@ bool run(uint32_t op, const Tensor &a, const Tensor &b, Tensor &y, const Words &
   rlx_program_info info = {};
   const rlx_open_options open = {sizeof open, threads, isa};
   const rlx_constant c = {b.data, uint64_t(b.elems * rlx_dtype_sizes[b.dtype])};
-  void *inputs[2] = {a.data, b.data}, *outputs[1] = {y.data}, *arena = nullptr;
+  void *inputs[2] = {a.data, b.data}, *outputs[1] = {y.data}, *host = nullptr;
+  rlx_arena *arena = nullptr;
   bool ok = backend->open(0, &open, &device, &e) == RLX_OK && backend->weights_open(device, nullptr, &c, constant ? 1 : 0, &weights, &e) == RLX_OK &&
-            backend->load(device, weights, w.w, w.n, &program, &info, &e) == RLX_OK && posix_memalign(&arena, 64, info.arena_bytes + 1) == 0;
+            backend->load(device, weights, w.w, w.n, &program, &info, &e) == RLX_OK && backend->arena_open(program, &arena, &host, &e) == RLX_OK;
   if (ok) {
+    std::memset(host, 0xa5, info.arena_bytes);  // here with the kernels' scratch
     std::memset(y.data, 0xa5, size_t(y.elems * rlx_dtype_sizes[y.dtype]));
     rlx_run_args args = {};
-    args.size = sizeof args, args.inputs = inputs, args.outputs = outputs, args.arena = arena, args.error = &e;
+    args.size = sizeof args, args.inputs = inputs, args.outputs = outputs, args.arena = arena, args.error = &e, args.count = info.commands;
     ok = backend->run(program, &args) == RLX_OK;
   }
   if (!ok) fprintf(stderr, "%s\n", e.text);
-  free(arena);
+  if (arena != nullptr) backend->arena_close(arena, &e);
   if (program != nullptr) backend->unload(program, &e);
   if (weights != nullptr) backend->weights_close(weights, &e);
   if (device != nullptr) backend->close(device, &e);

@@ -40,11 +40,11 @@ func program(t *testing.T) string {
 	return string(m[1])
 }
 
-// consumer is a module outside the repository that uses root by a replace directive.
-func consumer(t *testing.T, root string) string {
+// consumer is a module outside the repository that uses root by a replace directive; text is its program.
+func consumer(t *testing.T, root, text string) string {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "main.go"), program(t))
+	write(t, filepath.Join(dir, "main.go"), text)
 	write(t, filepath.Join(dir, "go.mod"), "module example.com/consumer\n\ngo 1.26.0\n\nrequire "+module+" v0.0.0\n\nreplace "+module+" => "+root+"\n")
 	run(t, dir, []string{"GOFLAGS=-mod=mod"}, "go", "mod", "tidy")
 	return dir
@@ -90,19 +90,19 @@ func TestReadmeProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the kernels more than once (-short)")
 	}
-	root := repo(t)
-	t.Run("without cgo", func(t *testing.T) { check(t, consumer(t, root), []string{"CGO_ENABLED=0"}) })
+	root, text := repo(t), program(t)
+	t.Run("without cgo", func(t *testing.T) { check(t, consumer(t, root, text), []string{"CGO_ENABLED=0"}) })
 	needCgo(t)
-	t.Run("plain", func(t *testing.T) { check(t, consumer(t, root), nil) })
+	t.Run("plain", func(t *testing.T) { check(t, consumer(t, root, text), nil) })
 	t.Run("vendored", func(t *testing.T) {
-		dir := consumer(t, root)
+		dir := consumer(t, root, text)
 		run(t, dir, nil, "go", "mod", "vendor")
 		check(t, dir, nil, "-mod=vendor")
 	})
 	t.Run("static", func(t *testing.T) {
 		prefix := t.TempDir()
 		run(t, root, nil, "make", "install", "PREFIX="+prefix)
-		check(t, consumer(t, root), []string{"CGO_LDFLAGS=-L" + filepath.Join(prefix, "lib")}, "-tags", "rlx_static")
+		check(t, consumer(t, root, text), []string{"CGO_LDFLAGS=-L" + filepath.Join(prefix, "lib")}, "-tags", "rlx_static")
 	})
 }
 
@@ -110,7 +110,7 @@ func TestCrossCompiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the standard library for three systems (-short)")
 	}
-	dir := consumer(t, repo(t))
+	dir := consumer(t, repo(t), program(t))
 	for _, target := range []string{"linux/arm64", "darwin/arm64", "windows/amd64"} {
 		goos, goarch, _ := strings.Cut(target, "/")
 		run(t, dir, []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + goarch}, "go", "build", "-o", os.DevNull, ".")
@@ -127,14 +127,14 @@ func TestEditsReachTheBinary(t *testing.T) {
 	needCgo(t)
 	root := copyRepo(t)
 	run(t, root, nil, "cmake", "-S", ".", "-B", "build/cmake", "-DCMAKE_BUILD_TYPE=Release")
-	dir := consumer(t, root)
+	dir := consumer(t, root, program(t))
 	static := []string{"CGO_LDFLAGS=-L" + filepath.Join(root, "build", "lib")}
 	build := func(marks ...string) {
 		t.Helper()
 		bin := filepath.Join(dir, "app")
 		run(t, dir, nil, "go", "build", "-o", bin, ".")
 		contains(t, bin, marks)
-		run(t, root, nil, "cmake", "--build", "build/cmake", "--parallel")
+		run(t, root, nil, "cmake", "--build", "build/cmake", "--target", "rlx_cpu", "--parallel")
 		run(t, dir, static, "go", "build", "-tags", "rlx_static", "-o", bin, ".")
 		contains(t, bin, marks)
 	}
@@ -146,31 +146,39 @@ func TestEditsReachTheBinary(t *testing.T) {
 	edit(t, filepath.Join(root, "csrc/cpu/core/kernel.h"), func(s string) string {
 		return s + "\nnamespace { __attribute__((used)) const char rlx_header_mark[] = \"header-edit-mark-2\"; }\n"
 	})
-	applyExample(t, root)
+	if files := applyExamples(t, root, "Add an op", "Add a kernel"); len(files) != 4 {
+		t.Fatalf("the example changes %v, expected a row, a meaning, a kernel row and a kernel", files)
+	}
 	run(t, root, []string{"CGO_ENABLED=0"}, "go", "run", "./rlx/internal/gen/cmd/rlxgen")
 	build("kernel-edit-mark-1", "header-edit-mark-2")
 	checkExample(t, root)
 }
 
-// applyExample writes the blocks of CONTRIBUTING.md that name a file.
-func applyExample(t *testing.T, root string) {
+// applyExamples writes the blocks of sections of CONTRIBUTING.md that name a file, and returns the names.
+func applyExamples(t *testing.T, root string, sections ...string) (files []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?s)```[a-z]+\n// (file|append): (\\S+)\n(.*?)```").FindAllSubmatch(text, -1)
-	if len(blocks) != 4 {
-		t.Fatalf("%d blocks name a file, expected a row, a meaning, a kernel row and a kernel", len(blocks))
-	}
-	for _, b := range blocks {
-		path := filepath.Join(root, string(b[2]))
-		if string(b[1]) == "append" {
-			edit(t, path, func(s string) string { return s + string(b[3]) })
-		} else {
-			write(t, path, string(b[3]))
+	block := regexp.MustCompile("(?s)```[a-z]+\n// (file|append): (\\S+)\n(.*?)```")
+	for _, section := range sections {
+		_, body, found := strings.Cut(string(text), "\n## "+section+"\n")
+		if !found {
+			t.Fatalf("CONTRIBUTING.md has no section %q", section)
+		}
+		body, _, _ = strings.Cut(body, "\n## ")
+		for _, b := range block.FindAllStringSubmatch(body, -1) {
+			path := filepath.Join(root, b[2])
+			if b[1] == "append" {
+				edit(t, path, func(s string) string { return s + b[3] })
+			} else {
+				write(t, path, b[3])
+			}
+			files = append(files, b[2])
 		}
 	}
+	return files
 }
 
 func checkExample(t *testing.T, root string) {

@@ -42,11 +42,12 @@ var allowed = []rule{
 	{"rlx/internal/null", []string{"rlx/ir", "rlx/backend", "rlx/internal/prog"}, true},
 	{"rlx/internal/pass", []string{"rlx/ir", "rlx/op", "rlx/backend"}, true},
 	{"rlx/internal/plan", []string{"rlx/ir", "rlx/op", "rlx/internal/prog", "rlx/internal/pass"}, true},
-	{"rlx/internal/exec", []string{"rlx/ir", "rlx/backend", "rlx/internal/prog", "rlx/internal/pass", "rlx/internal/plan", "rlx/internal/ref"}, true},
+	{"rlx/internal/exec", []string{"rlx/ir", "rlx/op", "rlx/backend", "rlx/internal/prog", "rlx/internal/pass", "rlx/internal/plan", "rlx/internal/ref"}, true},
+	{"csrc/common", []string{"cgo/native"}, true},
 	{"csrc/cpu/*", []string{"cgo/native"}, true},
 	{"cgo/native", []string{"rlx/ir", "rlx/backend"}, true},
 	{"cgo/*", []string{"cgo/native", "rlx/backend", "csrc/..."}, true},
-	{"rlx", []string{"rlx/ir", "rlx/backend", "rlx/onnx", "rlx/gguf", "rlx/safetensors", "rlx/internal/pass", "rlx/internal/plan", "rlx/internal/exec", "rlx/internal/ref", "cgo/cpu"}, true},
+	{"rlx", []string{"rlx/ir", "rlx/backend", "rlx/onnx", "rlx/gguf", "rlx/safetensors", "rlx/internal/pass", "rlx/internal/plan", "rlx/internal/exec", "rlx/internal/ref", "cgo/cpu", "cgo/vulkan"}, true},
 	{"rlx/conform", []string{"rlx", "rlx/ir", "rlx/op", "rlx/backend", "rlx/internal/ref"}, true},
 	// Tools and test helpers, which no program links.
 	{"rlx/internal/gen", []string{"rlx/ir", "rlx/op"}, false},
@@ -207,7 +208,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	for _, e := range []edge{
-		{from: "rlx/op", to: "rlx/ir"}, {from: "rlx/onnx", to: protowire}, {from: "cgo/cpu", to: "csrc/cpu/norm"}, {from: "cgo/cuda", to: "cgo/native"}, {from: "cmd/rlx", to: "github.com/spf13/cobra"},
+		{from: "rlx/op", to: "rlx/ir"}, {from: "rlx/onnx", to: protowire}, {from: "cgo/cpu", to: "csrc/cpu/norm"}, {from: "cgo/cpu", to: "csrc/common"}, {from: "rlx", to: "cgo/vulkan"}, {from: "cgo/cuda", to: "cgo/native"}, {from: "cmd/rlx", to: "github.com/spf13/cobra"},
 		{from: "cmd/rlx", to: "cmd/rlx/workload"}, {from: "examples/mnist", to: "rlx/op"}, {from: "csrc/cpu/norm", to: "cgo/native"},
 	} {
 		if wrong := judge(allowed, e); wrong != "" {

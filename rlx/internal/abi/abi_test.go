@@ -144,7 +144,7 @@ func TestCopy(t *testing.T) {
 			in := fill(int(v.count * s))
 			out := make([]byte, v.view.Count()*s)
 			counters, profile := make([]uint32, 1), make([]uint64, 2)
-			err := np.Run(&backend.RunArgs{Inputs: [][]byte{in}, Outputs: [][]byte{out}, Arena: a, Counters: counters, Profile: profile})
+			err := np.Run(&backend.RunArgs{Count: 1, Inputs: [][]byte{in}, Outputs: [][]byte{out}, Arena: a, Counters: counters, Profile: profile})
 			if err != nil {
 				t.Fatalf("%s view %d: %v", d, i, err)
 			}
@@ -217,7 +217,7 @@ func TestSlots(t *testing.T) {
 			defer a.Close()
 			for range 100 {
 				out, st := bindings(3, 20), bindings(1, 20)
-				if err := np.Run(&backend.RunArgs{Inputs: [][]byte{in}, Outputs: out, States: st, Arena: a}); err != nil {
+				if err := np.Run(&backend.RunArgs{Count: 5, Inputs: [][]byte{in}, Outputs: out, States: st, Arena: a}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -232,7 +232,7 @@ func TestSlots(t *testing.T) {
 	// The state is written by the last command: a run that is cancelled before writes none.
 	arena.Cancel().Set()
 	out, st := bindings(3, 20), bindings(1, 20)
-	args := &backend.RunArgs{Inputs: [][]byte{in}, Outputs: out, States: st, Arena: arena}
+	args := &backend.RunArgs{Count: 5, Inputs: [][]byte{in}, Outputs: out, States: st, Arena: arena}
 	var e *backend.Error
 	if err := np.Run(args); !errors.As(err, &e) || e.Code != backend.Cancelled {
 		t.Errorf("cancelled run: %v", err)
@@ -250,10 +250,10 @@ func TestSlots(t *testing.T) {
 	}
 
 	for want, bad := range map[string]*backend.RunArgs{
-		"got 0 inputs, expected 1":                 {Outputs: out, States: st, Arena: arena},
-		"output 1 has 19 bytes, expected 20":       {Inputs: [][]byte{in}, Outputs: [][]byte{out[0], out[1][:19], out[2]}, States: st, Arena: arena},
-		"state 0 has 0 bytes, expected 20":         {Inputs: [][]byte{in}, Outputs: out, States: [][]byte{nil}, Arena: arena},
-		"counters of 4 entries, expected 10 and 5": {Inputs: [][]byte{in}, Outputs: out, States: st, Arena: arena, Counters: make([]uint32, 4)},
+		"got 0 inputs, expected 1":                 {Count: 5, Outputs: out, States: st, Arena: arena},
+		"output 1 has 19 bytes, expected 20":       {Count: 5, Inputs: [][]byte{in}, Outputs: [][]byte{out[0], out[1][:19], out[2]}, States: st, Arena: arena},
+		"state 0 has 0 bytes, expected 20":         {Count: 5, Inputs: [][]byte{in}, Outputs: out, States: [][]byte{nil}, Arena: arena},
+		"counters of 4 entries, expected 10 and 5": {Count: 5, Inputs: [][]byte{in}, Outputs: out, States: st, Arena: arena, Counters: make([]uint32, 4)},
 	} {
 		if err := np.Run(bad); !errors.As(err, &e) || e.Code != backend.BadArgument || !strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, expected %q", err, want)
@@ -280,7 +280,7 @@ func TestBadValue(t *testing.T) {
 	}
 	np, a := load(t, dev, nil, p)
 	in := fill(16)
-	args := &backend.RunArgs{Inputs: [][]byte{in, {3, 0, 0, 0, 0, 0, 0, 0}}, Outputs: [][]byte{make([]byte, 16), make([]byte, 4)}, Arena: a}
+	args := &backend.RunArgs{Count: 2, Inputs: [][]byte{in, {3, 0, 0, 0, 0, 0, 0, 0}}, Outputs: [][]byte{make([]byte, 16), make([]byte, 4)}, Arena: a}
 	if err := np.Run(args); err != nil || !bytes.Equal(args.Outputs[1], in[12:]) {
 		t.Errorf("index 3: %v, error %v", args.Outputs[1], err)
 	}
@@ -302,7 +302,7 @@ func TestManyBindings(t *testing.T) {
 		p.Commands = append(p.Commands, copyCommand(t, whole(prog.Output, i, ir.I16, int64(i)), whole(prog.Input, i, ir.I16, int64(i))))
 	}
 	np, a := load(t, dev, nil, p)
-	args := &backend.RunArgs{Arena: a}
+	args := &backend.RunArgs{Count: n, Arena: a}
 	for i := range n {
 		args.Inputs, args.Outputs = append(args.Inputs, fill(2*i)), append(args.Outputs, make([]byte, 2*i))
 	}
@@ -342,11 +342,17 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestCaps: what the generic rows cover, and Copy takes any strides.
+// TestCaps: what the generic rows cover, Copy takes any strides, and a device has all of it.
 func TestCaps(t *testing.T) {
-	open(t, backend.Options{Threads: 1})
+	dev := open(t, backend.Options{Threads: 1})
 	b, _ := backend.Lookup("cpu")
 	caps := b.Caps()
+	if !slices.Equal(dev.Caps(), caps) {
+		t.Errorf("the device has %d capabilities, the backend %d", len(dev.Caps()), len(caps))
+	}
+	if _, ok := b.(interface{ StageOnHost(*ir.Row) bool }); ok {
+		t.Error("the cpu says what it stages on the host: it stages nothing")
+	}
 	i := slices.IndexFunc(caps, func(c backend.Cap) bool { return c.Op == copyRow(t).Num() })
 	if i < 0 || !caps[i].Strided || caps[i].DTypes != uint32(ir.AnyDType) {
 		t.Errorf("caps %v", caps)
@@ -570,7 +576,7 @@ func scalarCopy(b testing.TB, inputs int) (backend.Program, *backend.RunArgs) {
 	}
 	p.Commands = []prog.Command{copyCommand(b, whole(prog.Output, 0, ir.F32), whole(prog.Input, 0, ir.F32))}
 	np, a := load(b, dev, nil, p)
-	return np, &backend.RunArgs{Inputs: bindings(inputs, 4), Outputs: bindings(1, 4), Arena: a}
+	return np, &backend.RunArgs{Count: 1, Inputs: bindings(inputs, 4), Outputs: bindings(1, 4), Arena: a}
 }
 
 func TestRunAllocations(t *testing.T) {

@@ -48,12 +48,12 @@ func load(t *testing.T, g *ir.Graph, to *Target) *Program {
 	return p
 }
 
-// mixed is a graph whose elementwise ops, sort and gather can run in different places: sorted(x) + 1, then rows 1 and i of it.
+// mixed is a graph whose elementwise ops, sort and gather can run in different places: sorted(x) + 2 - 1, then rows 1 and i of it.
 func mixed() *ir.Graph {
 	g := ir.NewGraph("g")
 	x := g.Input("x", ir.F32, ir.Dims(2, 3))
 	v, _ := op.Sort(x, 1, false)
-	rows := op.Gather(op.Add(v, 1), op.Concat(0, g.Constant(ir.New([]int64{1}, 1)), g.Input("i", ir.I64, ir.Dims(1))), 0).Named("rows")
+	rows := op.Gather(op.Sub(op.Add(v, 2), 1), op.Concat(0, g.Constant(ir.New([]int64{1}, 1)), g.Input("i", ir.I64, ir.Dims(1))), 0).Named("rows")
 	g.Output("y", op.Neg(rows))
 	return g
 }
@@ -86,8 +86,8 @@ func TestSegments(t *testing.T) {
 	} {
 		p := load(t, mixed(), target(t, tc.keep))
 		got := ""
-		for _, s := range p.segments {
-			got += map[bool]string{true: "n", false: "h"}[s.native != nil]
+		for _, s := range p.Plan.Segments {
+			got += map[bool]string{true: "h", false: "n"}[s.Host]
 		}
 		if got != tc.segments {
 			t.Errorf("%s: segments %s, expected %s", name, got, tc.segments)
@@ -123,9 +123,9 @@ func TestHostCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.args.Arena.Cancel().Set()
+	r.cancel()
 	var e *backend.Error
-	if err := r.segment(p.segments[0]); !errors.As(err, &e) || e.Code != backend.Cancelled {
+	if err := r.segment(0, &p.Plan.Segments[0]); !errors.As(err, &e) || e.Code != backend.Cancelled {
 		t.Errorf("got error %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package gen writes the files that derive from the op table: the C header, the functors, the builders and the table as text.
+// Package gen writes the files that derive from the op table: the headers of C and of shaders, the functors, the builders and the table as text.
 //
 //go:generate go run ./cmd/rlxgen
 package gen
@@ -28,9 +28,15 @@ func Files(root string) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
+	defines, err := OpsGLSL(ir.Rows())
+	if err != nil {
+		return nil, err
+	}
 	files := []File{
 		{"cgo/native/rlx_ops_gen.h", header},
 		{"csrc/cpu/core/scalar_gen.h", ScalarHeader()},
+		{"csrc/vulkan/kernels/ops_gen.glsl", defines},
+		{"csrc/vulkan/kernels/scalar_gen.glsl", ScalarGLSL()},
 		{"rlx/op/builders_gen.go", Builders()},
 		{"docs/ops.md", OpsDoc(ir.Rows())},
 	}

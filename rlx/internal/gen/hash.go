@@ -54,7 +54,7 @@ type headers struct {
 }
 
 func (h *headers) scan() error {
-	for _, glob := range []string{"csrc/cpu/*/*.cpp", "csrc/cpu/*/*.h"} {
+	for _, glob := range []string{"csrc/cpu/*/*.cpp", "csrc/cpu/*/*.h", "csrc/common/*.cpp", "csrc/common/*.h"} {
 		names, err := filepath.Glob(filepath.Join(h.root, filepath.FromSlash(glob)))
 		if err != nil {
 			return err

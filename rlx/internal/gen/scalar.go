@@ -20,28 +20,37 @@ const scalarHead = `// Generated from the tables of scalar functions (package op
 // ScalarHeader prints the C++ header of scalar functors: X-macros and enumerations that list the functions in the order of
 // their numbers, and templates over a vector type that has the primitives as overloads found where the header is included.
 func ScalarHeader() []byte {
-	var w bytes.Buffer
-	w.WriteString(scalarHead)
-	scalarLists(&w, "UNARY", op.UnaryNames(), op.Unary)
-	scalarLists(&w, "BINARY", op.BinaryNames(), op.Binary)
-	scalarLists(&w, "COMPARE", op.CompareNames(), op.Compare)
+	p := &scalarPrinter{language: cpp}
+	p.WriteString(scalarHead)
+	scalarLists(&p.Buffer, "UNARY", op.UnaryNames(), op.Unary)
+	scalarLists(&p.Buffer, "BINARY", op.BinaryNames(), op.Binary)
+	scalarLists(&p.Buffer, "COMPARE", op.CompareNames(), op.Compare)
 	// all values before all derivatives, which call rows that stand after their own
-	for _, part := range []func(*bytes.Buffer, *op.Scalar){valueFunctor, gradientFunctors} {
-		for _, n := range op.UnaryNames() {
-			if s, ok := op.Unary(n); ok && s.Takes(op.ScalarFloat) {
-				part(&w, s)
-			}
-		}
-		for _, n := range op.BinaryNames() {
-			if s, ok := op.Binary(n); ok && s.Takes(op.ScalarFloat) {
-				part(&w, s)
-			}
-		}
-	}
+	floatRows(p.valueFunctor)
+	floatRows(p.gradientFunctors)
 	for _, n := range op.CompareNames() {
-		fmt.Fprintf(&w, "\ntemplate <class V>\ninline auto fn_%s(V a, V b) {\n  return %s(a, b);\n}\n", n, n)
+		fmt.Fprintf(p, "\ntemplate <class V>\ninline auto fn_%s(V a, V b) {\n  return %s(a, b);\n}\n", n, n)
 	}
-	return w.Bytes()
+	return p.Bytes()
+}
+
+// floatRows calls f for every function of one or two floats, in the order of their numbers.
+func floatRows(f func(*op.Scalar)) {
+	for _, s := range append(tableRows(op.UnaryNames(), op.Unary), tableRows(op.BinaryNames(), op.Binary)...) {
+		if s.Takes(op.ScalarFloat) {
+			f(s)
+		}
+	}
+}
+
+func tableRows(names []string, find func(string) (*op.Scalar, bool)) []*op.Scalar {
+	var rows []*op.Scalar
+	for _, n := range names {
+		if s, ok := find(n); ok {
+			rows = append(rows, s)
+		}
+	}
+	return rows
 }
 
 // scalarLists prints the X-macros of one table and the enumeration of its functions.
@@ -84,44 +93,74 @@ var (
 	binaryVars = []string{"a", "b", "dy"}
 )
 
-func valueFunctor(w *bytes.Buffer, s *op.Scalar) {
-	fmt.Fprintf(w, "\n// y = %s\n", s.Doc)
-	ret, vars, params := "V", unaryVars, true
+// language is how functors are written in one language; all else they have in common.
+type language struct {
+	before    string // a function
+	value     string // type of numbers
+	truth     string // of conditions, as results
+	local     func(condition bool) string
+	number    func(v float64) string
+	primitive func(fn string, args []string) string // a call of a function that the language's own code has
+}
+
+var cpp = language{
+	before: "template <class V>\ninline ",
+	value:  "V",
+	truth:  "auto",
+	local:  func(bool) string { return "auto" },
+	number: func(v float64) string { return "splat<V>(" + number(v) + ")" },
+	primitive: func(fn string, args []string) string {
+		if fn == "and" || fn == "or" || fn == "not" { // operators in C++, so conditions have these names
+			fn = "m" + fn
+		}
+		return callText(fn, args)
+	},
+}
+
+// scalarPrinter prints functors.
+type scalarPrinter struct {
+	bytes.Buffer
+	language
+}
+
+func (p *scalarPrinter) valueFunctor(s *op.Scalar) {
+	fmt.Fprintf(p, "\n// y = %s\n", s.Doc)
+	ret, vars, params := p.value, unaryVars, true
 	if s.Arity == 2 {
 		vars, params = binaryVars, false
 	}
 	if s.Predicate {
-		ret = "auto"
+		ret = p.truth
 	}
 	switch {
 	case s.Formula != nil:
-		functor(w, ret, "fn_"+s.Name, vars[:s.Arity], s.Formula, params)
+		p.functor(ret, "fn_"+s.Name, vars[:s.Arity], s.Formula, params)
 	case params:
-		fmt.Fprintf(w, "template <class V>\ninline V fn_%s(V x, V, V) {\n  return %s;\n}\n", s.Name, callText(s.Name, []string{"x"}))
+		fmt.Fprintf(p, "%[1]s%[2]s fn_%[3]s(%[2]s x, %[2]s, %[2]s) {\n  return %[4]s;\n}\n", p.before, p.value, s.Name, p.call(s.Name, []string{"x"}))
 	default:
-		fmt.Fprintf(w, "template <class V>\ninline V fn_%s(V a, V b) {\n  return %s(a, b);\n}\n", s.Name, s.Name)
+		fmt.Fprintf(p, "%[1]s%[2]s fn_%[3]s(%[2]s a, %[2]s b) {\n  return %[4]s;\n}\n", p.before, p.value, s.Name, p.call(s.Name, []string{"a", "b"}))
 	}
 }
 
 // gradientFunctors prints derivative and gradient by each operand: d_ and bw_ where there is one, da_, bwa_, db_, bwb_ where
 // there are two.
-func gradientFunctors(w *bytes.Buffer, s *op.Scalar) {
+func (p *scalarPrinter) gradientFunctors(s *op.Scalar) {
 	vars, by := unaryVars, []string{""}
 	if s.Arity == 2 {
 		vars, by = binaryVars, []string{"a", "b"}
 	}
 	for i, l := range by {
 		if d := s.Deriv(i); d != nil {
-			w.WriteByte('\n')
-			functor(w, "V", "d"+l+"_"+s.Name, vars[:s.Arity], d, s.Arity == 1)
-			functor(w, "V", "bw"+l+"_"+s.Name, vars, s.Backward(i), s.Arity == 1)
+			p.WriteByte('\n')
+			p.functor(p.value, "d"+l+"_"+s.Name, vars[:s.Arity], d, s.Arity == 1)
+			p.functor(p.value, "bw"+l+"_"+s.Name, vars, s.Backward(i), s.Arity == 1)
 		}
 	}
 }
 
-// functor prints one template. Subexpressions that occur more than once become locals, in the order of their first use, so that
+// functor prints one function. Subexpressions that occur more than once become locals, in the order of their first use, so that
 // every call is written once.
-func functor(w *bytes.Buffer, ret, name string, vars []string, e op.Expr, params bool) {
+func (p *scalarPrinter) functor(ret, name string, vars []string, e op.Expr, params bool) {
 	uses := map[string]int{}
 	var count func(e op.Expr)
 	count = func(e op.Expr) {
@@ -150,20 +189,20 @@ func functor(w *bytes.Buffer, ret, name string, vars []string, e op.Expr, params
 			t = e.String()
 			used[t] = true
 		case op.ExprConst:
-			t = "splat<V>(" + number(e.Value()) + ")"
+			t = p.number(e.Value())
 		default:
 			args := make([]string, len(e.Args()))
 			for i, a := range e.Args() {
 				args[i] = text(a)
 			}
-			t = callText(e.Fn(), args)
+			t = p.call(e.Fn(), args)
 			if strings.HasSuffix(t, "alpha, beta)") {
 				used["alpha"], used["beta"] = true, true
 			}
 			if uses[e.String()] > 1 {
 				n++
 				local := "t" + strconv.Itoa(n)
-				fmt.Fprintf(&locals, "  const auto %s = %s;\n", local, t)
+				fmt.Fprintf(&locals, "  const %s %s = %s;\n", p.local(isCondition(e.Fn())), local, t)
 				t = local
 			}
 		}
@@ -177,30 +216,37 @@ func functor(w *bytes.Buffer, ret, name string, vars []string, e op.Expr, params
 	}
 	list := make([]string, len(vars))
 	for i, v := range vars {
-		list[i] = "V"
+		list[i] = p.value
 		if used[v] {
-			list[i] = "V " + v
+			list[i] += " " + v
 		}
 	}
-	fmt.Fprintf(w, "template <class V>\ninline %s %s(%s) {\n%s  return %s;\n}\n", ret, name, strings.Join(list, ", "), locals.String(), result)
+	fmt.Fprintf(p, "%s%s %s(%s) {\n%s  return %s;\n}\n", p.before, ret, name, strings.Join(list, ", "), locals.String(), result)
 }
 
-// callText writes a call of a function of the tables, or of one that expressions have besides.
-func callText(fn string, args []string) string {
-	switch fn {
-	case "identity":
-		return args[0]
-	case "and", "or", "not": // operators in C++, so conditions have these names
-		fn = "m" + fn
-	default:
-		if s, ok := op.Unary(fn); ok && !s.Primitive {
-			fn, args = "fn_"+fn, append(args[:len(args):len(args)], "alpha", "beta")
-		} else if s, ok := op.Binary(fn); ok && !s.Primitive {
-			fn = "fn_" + fn
-		}
+// isCondition says whether a function of the tables, or one that expressions have besides, gives true or false.
+func isCondition(fn string) bool {
+	s, ok := op.Unary(fn)
+	if !ok {
+		s, ok = op.Compare(fn)
 	}
-	return fn + "(" + strings.Join(args, ", ") + ")"
+	return ok && s.Predicate || fn == "and" || fn == "or" || fn == "not"
 }
+
+// call writes a call of a function of the tables, or of one that expressions have besides.
+func (p *scalarPrinter) call(fn string, args []string) string {
+	if fn == "identity" {
+		return args[0]
+	}
+	if s, ok := op.Unary(fn); ok && !s.Primitive {
+		return callText("fn_"+fn, append(args[:len(args):len(args)], "alpha", "beta"))
+	} else if s, ok := op.Binary(fn); ok && !s.Primitive {
+		return callText("fn_"+fn, args)
+	}
+	return p.primitive(fn, args)
+}
+
+func callText(name string, args []string) string { return name + "(" + strings.Join(args, ", ") + ")" }
 
 // number is a C++ literal of v.
 func number(v float64) string {

@@ -4,9 +4,10 @@
 //  1. Copy the package, name the backend, and let its package's init call backend.Register (this one registers on demand only).
 //  2. Caps: list the ops and dtypes that have kernels. What is missing is decomposed, staged on the host, or refused by Compile.
 //  3. Weights: bring the constants to the device, once per program; a child numbers its constants after its parent's.
-//  4. Load: decode the words, choose a kernel for each command, refuse what breaks a rule. Run must not fail for a reason that Load
-//     can see.
-//  5. Run: execute the commands in order on the memory of the arguments; ask the arena's cancel word before each.
+//  4. Load: decode the words, choose a kernel for each command that is not staged, refuse what breaks a rule. Run must not fail for a
+//     reason that Load can see.
+//  5. Run: execute the commands of a stretch in order on the memory of the arguments; ask the arena's cancel word before each. An arena
+//     that the host cannot reach has no Bytes, and Write and Read instead.
 //  6. Run the conformance suite on it.
 package null
 
@@ -61,6 +62,7 @@ func fail(code backend.Code, command int, format string, args ...any) error {
 type device struct{ info backend.DeviceInfo }
 
 func (d *device) Info() backend.DeviceInfo { return d.info }
+func (*device) Caps() []backend.Cap        { return null{}.Caps() }
 func (*device) NativeBytes() int64         { return 0 }
 func (*device) Close() error               { return nil }
 
@@ -106,6 +108,9 @@ func (p program) NewArena() (backend.Arena, error) {
 
 // Run checks the memory that a run brings and honours its cancel word; the commands are what a real backend adds.
 func (p program) Run(a *backend.RunArgs) error {
+	if err := p.p.Stretch(a.First, a.Count); err != nil {
+		return fail(backend.BadArgument, -1, "run: %v", err)
+	}
 	if a.Arena == nil || int64(len(a.Arena.Bytes())) < p.p.ArenaBytes {
 		return fail(backend.BadArgument, -1, "the arena is smaller than %d bytes", p.p.ArenaBytes)
 	}
@@ -123,7 +128,7 @@ func (p program) Run(a *backend.RunArgs) error {
 			}
 		}
 	}
-	for i := range p.p.Commands {
+	for i := a.First; i < a.First+a.Count; i++ {
 		if a.Arena.Cancel().IsSet() {
 			return fail(backend.Cancelled, i, "cancelled")
 		}

@@ -124,9 +124,10 @@ func TestCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Run(&backend.RunArgs{Arena: a}); err != nil {
+	if err := p.Run(&backend.RunArgs{Count: 1, Arena: a}); err != nil {
 		t.Error(err)
 	}
+	wantCode(t, p.Run(&backend.RunArgs{Count: 2, Arena: a}), backend.BadArgument)
 	a.Cancel().Set()
-	wantCode(t, p.Run(&backend.RunArgs{Arena: a}), backend.Cancelled)
+	wantCode(t, p.Run(&backend.RunArgs{Count: 1, Arena: a}), backend.Cancelled)
 }

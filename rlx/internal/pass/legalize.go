@@ -30,15 +30,21 @@ func NewSupport(name string, caps []backend.Cap, host func(*ir.Row) bool) *Suppo
 }
 
 // Native says whether n runs natively: its row has a kernel for the dtype of its first operand, or of its first result.
-func (s *Support) Native(n *ir.Node) bool {
-	return s.native[n.Row.Num()]>>keyDType(n)&1 != 0
-}
+func (s *Support) Native(n *ir.Node) bool { return s.NativeRow(n.Row, keyDType(n)) }
 
 // Strided says whether n's kernel takes operands of any strides.
-func (s *Support) Strided(n *ir.Node) bool { return s.strided[n.Row.Num()]>>keyDType(n)&1 != 0 }
+func (s *Support) Strided(n *ir.Node) bool { return s.StridedRow(n.Row, keyDType(n)) }
 
 // Host says whether n may run on the host.
-func (s *Support) Host(n *ir.Node) bool { return s.host != nil && s.host(n.Row) }
+func (s *Support) Host(n *ir.Node) bool { return s.HostRow(n.Row) }
+
+// NativeRow, StridedRow and HostRow answer for a command that is no node, with the dtype that chooses its kernel.
+func (s *Support) NativeRow(r *ir.Row, d ir.DType) bool  { return s.native[r.Num()]>>d&1 != 0 }
+func (s *Support) StridedRow(r *ir.Row, d ir.DType) bool { return s.strided[r.Num()]>>d&1 != 0 }
+func (s *Support) HostRow(r *ir.Row) bool                { return s.host != nil && s.host(r) }
+
+// Staged says that n runs on the host, between what the backend runs.
+func (s *Support) Staged(n *ir.Node) bool { return !s.Native(n) && s.Host(n) }
 
 func keyDType(n *ir.Node) ir.DType {
 	for _, v := range n.In {

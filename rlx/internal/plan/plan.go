@@ -1,5 +1,5 @@
 // Package plan turns a static, legal graph into a program: it decides where every value lives (views, in-place results, arena offsets)
-// and in which order commands run.
+// in which order commands run, and what crosses between the memory of a device and that of the host.
 package plan
 
 import (
@@ -20,10 +20,9 @@ const (
 	Native Place = iota
 	Composed
 	Host
-	View // no kernel: strides
 )
 
-func (p Place) String() string { return [...]string{"native", "composed", "host", "view"}[p] }
+func (p Place) String() string { return [...]string{"native", "composed", "host"}[p] }
 
 // Step is one command with the node it came from.
 type Step struct {
@@ -32,14 +31,15 @@ type Step struct {
 	Place   Place
 }
 
-// Plan is a program before it is cut into segments, with what it needs.
+// Plan is a program with what it needs.
 type Plan struct {
-	Program prog.Program // without Commands
-	Steps   []Step
-	Consts  []*ir.Tensor // those behind the first Base are this plan's own
-	Base    int
-	Peak    int64 // arena bytes
-	Bound   int64 // the least that any plan of the same order needs
+	Program  prog.Program // without Commands: they are in the steps
+	Steps    []Step
+	Segments []Segment
+	Consts   []*ir.Tensor // those behind the first Base are this plan's own
+	Base     int
+	Peak     int64 // arena bytes
+	Bound    int64 // the least that any plan of the same order needs
 }
 
 // Constants numbers the tensors of a program and of its specialisations: base is shared by all.
@@ -107,7 +107,10 @@ type buffer struct {
 	offset     int64 // in the arena
 	first, end int   // steps during which it lives
 	fixed      bool  // not reusable in place: bindings, constants, and what a graph output still reads
-	lastRead   int   // number of the last node that reads a value of the buffer
+	lastRead   int   // position of the last node that reads a value of the buffer
+
+	writer           *Step // the last one so far
+	onDevice, onHost bool  // where the value is, while segments are cut
 }
 
 type planner struct {
@@ -119,7 +122,9 @@ type planner struct {
 	copies  map[ir.Value]*storage // contiguous copies of strided values
 	outputs map[ir.Value]int
 	arena   []*buffer
-	lastUse map[ir.Value]int // by node id
+	order   []scheduled
+	at      int              // position of the node being planned
+	lastUse map[ir.Value]int // position of the last reader
 	uses    []pendingOperand
 }
 
@@ -141,13 +146,14 @@ func Build(g *ir.Graph, s *pass.Support, base *Constants) (*Plan, error) {
 
 func build(g *ir.Graph, s *pass.Support, base *Constants) (*planner, error) {
 	p := &planner{g: g, s: s, plan: &Plan{Base: len(base.list)}, consts: base.child(), where: map[ir.Value]*storage{}, copies: map[ir.Value]*storage{},
-		outputs: map[ir.Value]int{}, lastUse: map[ir.Value]int{}}
+		outputs: map[ir.Value]int{}, lastUse: map[ir.Value]int{}, order: schedule(g, s)}
 	if err := p.bindings(); err != nil {
 		return nil, err
 	}
-	for _, n := range g.Nodes {
-		if err := p.node(n); err != nil {
-			return nil, &ir.NodeError{Graph: g.Name, Node: n.Name, Op: n.Row.Name, Err: err}
+	for at, sn := range p.order {
+		p.at = at
+		if err := p.node(sn.node); err != nil {
+			return nil, &ir.NodeError{Graph: g.Name, Node: sn.node.Name, Op: sn.node.Row.Name, Err: err}
 		}
 	}
 	if err := p.finishOutputs(); err != nil {
@@ -163,6 +169,7 @@ func build(g *ir.Graph, s *pass.Support, base *Constants) (*planner, error) {
 			c.In[u.operand].Offset += u.buf.offset
 		}
 	}
+	p.plan.Segments = p.segments()
 	p.plan.Consts = p.consts.list
 	for _, t := range p.plan.Consts {
 		p.plan.Program.Consts = append(p.plan.Program.Consts, prog.Type{DType: t.DType(), Dims: t.Shape()})
@@ -190,10 +197,10 @@ func (p *planner) bindings() error {
 			p.outputs[o.Value] = i
 		}
 	}
-	for _, n := range p.g.Nodes {
-		for _, v := range n.In {
+	for at, sn := range p.order {
+		for _, v := range sn.node.In {
 			if !v.IsZero() {
-				p.lastUse[v] = n.ID()
+				p.lastUse[v] = at
 			}
 		}
 	}
@@ -262,7 +269,7 @@ func (p *planner) contiguous(reader *ir.Node, v ir.Value) (*storage, error) {
 		return c, nil
 	}
 	c := p.fresh(prog.Type{DType: s.dtype, Dims: s.dims})
-	p.emit(Step{Node: reader, Place: p.place(reader), Command: prog.Command{Row: op.CopyRow(), Attrs: op.CopyRow().Zero()}}, []*storage{c}, []*storage{s})
+	p.copy(reader, p.order[p.at].host, c, s)
 	p.copies[v] = c
 	c.buf.lastRead = p.lastUse[v]
 	return c, nil
@@ -276,13 +283,27 @@ func (p *planner) fresh(t prog.Type) *storage {
 }
 
 func (p *planner) place(n *ir.Node) Place {
-	switch {
-	case !p.s.Native(n) && p.s.Host(n):
+	if p.s.Staged(n) {
 		return Host
-	case n.From.Op != "":
+	}
+	return nativePlace(n)
+}
+
+func nativePlace(n *ir.Node) Place {
+	if n.From.Op != "" {
 		return Composed
 	}
 	return Native
+}
+
+// copy emits a copy for node n on the wanted side, or on the other one where only that can copy the dtype.
+func (p *planner) copy(n *ir.Node, host bool, to, from *storage) {
+	row := op.CopyRow()
+	place := nativePlace(n)
+	if p.s.HostRow(row) && (host || !p.s.NativeRow(row, from.dtype)) {
+		place = Host
+	}
+	p.emit(Step{Node: n, Place: place, Command: prog.Command{Row: row, Attrs: row.Zero()}}, []*storage{to}, []*storage{from})
 }
 
 func (p *planner) compute(n *ir.Node) error {
@@ -345,7 +366,7 @@ func (p *planner) inPlace(n *ir.Node, k int, t prog.Type, in []*storage) bool {
 			return false
 		}
 	}
-	return s.buf.lastRead <= n.ID()
+	return s.buf.lastRead <= p.at
 }
 
 // put says that v lives in s.
@@ -360,6 +381,7 @@ func (p *planner) put(v ir.Value, s *storage) {
 // emit appends a command and extends the life of the buffers that it touches.
 func (p *planner) emit(s Step, out, in []*storage) {
 	at := len(p.plan.Steps)
+	s.Command.Staged = s.Place == Host
 	add := func(list []*storage, result bool) []prog.Operand {
 		ops := make([]prog.Operand, len(list))
 		for i, x := range list {
@@ -377,6 +399,9 @@ func (p *planner) emit(s Step, out, in []*storage) {
 	}
 	s.Command.Out, s.Command.In = add(out, true), add(in, false)
 	p.plan.Steps = append(p.plan.Steps, s)
+	for _, x := range out {
+		x.buf.writer = &s
+	}
 }
 
 func operandOf(s *storage) prog.Operand {
@@ -386,19 +411,26 @@ func operandOf(s *storage) prog.Operand {
 	return prog.Operand{DType: s.dtype, Dims: s.dims, Strides: s.strides, Slot: s.buf.slot, Index: s.buf.index, Offset: s.offset * int64(s.dtype.Size())}
 }
 
-// finishOutputs copies out what no command wrote to its output: views, inputs, constants, and values that are listed twice.
+// finishOutputs copies out what no command wrote to its output: views, inputs, constants, and values that are listed twice. Each is copied
+// where it was computed; those of the side that ran last come first, and bring what has no side along.
 func (p *planner) finishOutputs() error {
-	for i, o := range p.g.Outputs {
-		s := p.where[o.Value]
-		if s.buf.slot == prog.Output && s.buf.index == i {
-			continue
+	last := len(p.plan.Steps) > 0 && p.plan.Steps[len(p.plan.Steps)-1].Place == Host
+	for _, host := range []bool{last, !last} {
+		for i, o := range p.g.Outputs {
+			s := p.where[o.Value]
+			side := last
+			if w := s.buf.writer; w != nil {
+				side = w.Place == Host
+			}
+			if s.buf.slot == prog.Output && s.buf.index == i || side != host {
+				continue
+			}
+			t, err := staticType(o.Value.Type())
+			if err != nil {
+				return err
+			}
+			p.copy(o.Value.Node(), host, p.fixed(prog.Output, i, t), s)
 		}
-		t, err := staticType(o.Value.Type())
-		if err != nil {
-			return err
-		}
-		n := o.Value.Node()
-		p.emit(Step{Node: n, Place: p.place(n), Command: prog.Command{Row: op.CopyRow(), Attrs: op.CopyRow().Zero()}}, []*storage{p.fixed(prog.Output, i, t)}, []*storage{s})
 	}
 	return nil
 }

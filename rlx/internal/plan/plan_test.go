@@ -193,6 +193,7 @@ func check(t *testing.T, g *ir.Graph, feed map[string]*ir.Tensor) {
 		}
 		checkBuffers(t, p)
 		pl := p.plan
+		checkSegments(t, pl)
 		whole := pl.Program
 		for _, st := range pl.Steps {
 			whole.Commands = append(whole.Commands, st.Command)
@@ -213,9 +214,16 @@ func check(t *testing.T, g *ir.Graph, feed map[string]*ir.Tensor) {
 		if back, err := prog.Decode(words); err != nil || back.String() != dump(pl) {
 			t.Fatalf("%s: %v\n%s", name, err, dump(pl))
 		}
-		for i, got := range execute(t, pl, g, feed) {
-			if !got.Type().Equal(want[i].Type()) || !bytes.Equal(got.Bytes(), want[i].Bytes()) {
-				t.Fatalf("%s: output %d: got %s, expected %s\n%s\n%s", name, i, got, want[i], g, dump(pl))
+		var inputs []*ir.Tensor
+		for _, n := range g.Inputs {
+			in, _ := n.InputName()
+			inputs = append(inputs, feed[in])
+		}
+		for way, results := range map[string][]*ir.Tensor{"one arena": execute(t, pl, g, feed), "two arenas": apart(t, pl, inputs)} {
+			for i, got := range results {
+				if !got.Type().Equal(want[i].Type()) || !bytes.Equal(got.Bytes(), want[i].Bytes()) {
+					t.Fatalf("%s, %s: output %d: got %s, expected %s\n%s\n%s", name, way, i, got, want[i], g, dump(pl))
+				}
 			}
 		}
 	}
@@ -458,7 +466,7 @@ func TestPlaces(t *testing.T) {
 	for _, s := range p.Steps {
 		got = append(got, s.Command.Row.Name+":"+s.Place.String())
 	}
-	if want := "Softmax:host Activation:composed Sort:host Activation:native"; strings.Join(got, " ") != want {
+	if want := "Activation:composed Softmax:host Sort:host Activation:native"; strings.Join(got, " ") != want {
 		t.Errorf("got %s, expected %s", strings.Join(got, " "), want)
 	}
 }

@@ -55,10 +55,11 @@ type Operand struct {
 
 // Command is one op.
 type Command struct {
-	Row   *ir.Row
-	Out   []Operand
-	In    []Operand
-	Attrs any
+	Row    *ir.Row
+	Out    []Operand
+	In     []Operand
+	Attrs  any
+	Staged bool // the host runs it, between runs of the others
 }
 
 // Program is what the words say.
@@ -213,6 +214,23 @@ func (p *Program) operand(o Operand, slots map[Slot][]Type) error {
 	return nil
 }
 
+// Stretch checks that count commands from first are what one run may take: all of those between two staged ones, or up to an end.
+func (p *Program) Stretch(first, count int) error {
+	n := len(p.Commands)
+	if first < 0 || count < 0 || first > n || count > n-first {
+		return fmt.Errorf("%d commands from %d, the program has %d", count, first, n)
+	}
+	end := first + count
+	whole := (first == 0 || p.Commands[first-1].Staged) && (end == n || p.Commands[end].Staged)
+	for i := first; i < end; i++ {
+		whole = whole && !p.Commands[i].Staged
+	}
+	if !whole {
+		return fmt.Errorf("commands %d to %d are not all of those between two staged ones", first, end)
+	}
+	return nil
+}
+
 // String prints the program with op names, so that dumps stay valid when rows are added.
 func (p *Program) String() string {
 	var b strings.Builder
@@ -233,7 +251,11 @@ func (p *Program) String() string {
 		for i, o := range c.In {
 			ins[i] = o.String()
 		}
-		fmt.Fprintf(&b, "%s = %s(%s)%s\n", strings.Join(outs, ", "), c.Row.Name, strings.Join(ins, ", "), c.Row.AttrText(c.Attrs))
+		staged := ""
+		if c.Staged {
+			staged = "staged "
+		}
+		fmt.Fprintf(&b, "%s = %s%s(%s)%s\n", strings.Join(outs, ", "), staged, c.Row.Name, strings.Join(ins, ", "), c.Row.AttrText(c.Attrs))
 	}
 	return b.String()
 }

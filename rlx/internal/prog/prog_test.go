@@ -67,7 +67,7 @@ func (b *builder) place(d ir.DType, dims []int64, slot prog.Slot, strided bool) 
 
 // command appends a node's command: operands in any slot, results in writable ones.
 func (b *builder) command(n *ir.Node) {
-	c := prog.Command{Row: n.Row, Attrs: n.Attrs}
+	c := prog.Command{Row: n.Row, Attrs: n.Attrs, Staged: b.r.IntN(3) == 0}
 	for _, v := range n.In {
 		if v.IsZero() {
 			c.In = append(c.In, prog.Operand{Absent: true})
@@ -315,7 +315,7 @@ func TestGolden(t *testing.T) {
 		States:  []prog.Type{{DType: ir.I64, Dims: []int64{2, 2}}},
 		Commands: []prog.Command{
 			{Row: ln.Row, Attrs: ln.Attrs, Out: []prog.Operand{at(ln.Out(0), prog.Arena, 0, 0)}, In: []prog.Operand{at(ln.In[0], prog.Input, 0, 0), at(ln.In[1], prog.Input, 1, 0), {Absent: true}}},
-			{Row: topK.Row, Attrs: topK.Attrs, Out: []prog.Operand{at(topK.Out(0), prog.Arena, 0, 64), at(topK.Out(1), prog.State, 0, 0)}, In: []prog.Operand{at(topK.In[0], prog.Arena, 0, 0, 1, 3)}},
+			{Row: topK.Row, Attrs: topK.Attrs, Staged: true, Out: []prog.Operand{at(topK.Out(0), prog.Arena, 0, 64), at(topK.Out(1), prog.State, 0, 0)}, In: []prog.Operand{at(topK.In[0], prog.Arena, 0, 0, 1, 3)}},
 			{Row: add.Row, Attrs: add.Attrs, Out: []prog.Operand{at(add.Out(0), prog.Output, 0, 0)}, In: []prog.Operand{at(topK.Out(0), prog.Arena, 0, 64), at(add.In[1], prog.Const, 0, 0)}},
 		}}
 	if err := g.Err(); err != nil {
@@ -337,6 +337,20 @@ func TestGolden(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Errorf("got\n%s\nexpected\n%s", got, want)
+	}
+}
+
+// A stretch lies between two staged commands, whole and without them.
+func TestStretch(t *testing.T) {
+	p := &prog.Program{Commands: make([]prog.Command, 5)} // n n s s n
+	p.Commands[2].Staged, p.Commands[3].Staged = true, true
+	legal := map[[2]int]bool{{0, 2}: true, {4, 1}: true, {3, 0}: true, {5, 0}: false}
+	for first := -1; first <= 6; first++ {
+		for count := -1; count <= 6; count++ {
+			if err := p.Stretch(first, count); (err == nil) != legal[[2]int{first, count}] {
+				t.Errorf("%d commands from %d: %v", count, first, err)
+			}
+		}
 	}
 }
 

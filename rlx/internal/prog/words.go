@@ -10,6 +10,7 @@ const (
 	magic   = 0x50584c52 // "RLXP"
 	version = 1
 	absent  = 0xffffffff
+	staged  = 0x80000000 // in the op word of a command
 )
 
 // Encode writes the words of p.
@@ -28,7 +29,11 @@ func Encode(p *Program) ([]uint32, error) {
 	}
 	for i, c := range p.Commands {
 		start := len(w)
-		w = append(w, uint32(c.Row.Num()), 0, uint32(len(c.Out))|uint32(len(c.In))<<16)
+		op := uint32(c.Row.Num())
+		if c.Staged {
+			op |= staged
+		}
+		w = append(w, op, 0, uint32(len(c.Out))|uint32(len(c.In))<<16)
 		for _, o := range c.Out {
 			w = o.encode(w)
 		}
@@ -153,15 +158,15 @@ func decode(r *reader) (*Program, error) {
 func command(r *reader) (Command, error) {
 	start := r.at
 	op, words, nums := r.u32(), r.u32(), r.u32()
-	row, ok := ir.RowByNum(int(op))
+	row, ok := ir.RowByNum(int(op &^ staged))
 	if !ok {
-		return Command{}, fmt.Errorf("op number %d is unknown", op)
+		return Command{}, fmt.Errorf("op number %d is unknown", op&^staged)
 	}
 	if words < 3 || int64(start)+int64(words) > int64(len(r.w)) {
 		return Command{}, fmt.Errorf("%s: %d words, but %d are left", row.Name, words, len(r.w)-start)
 	}
 	in := &reader{w: r.w[:start+int(words)], at: r.at}
-	c := Command{Row: row}
+	c := Command{Row: row, Staged: op&staged != 0}
 	for n := nums & 0xffff; n > 0 && in.fail == ""; n-- {
 		c.Out = append(c.Out, operand(in))
 	}

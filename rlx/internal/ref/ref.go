@@ -3,6 +3,7 @@
 package ref
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -30,6 +31,8 @@ type Mask struct {
 	Dense   bool               // operands must be contiguous
 	Stage   bool               // rows that are not native may run on the host
 	Compose bool               // what has a decomposition is decomposed, though it is native
+	Private bool               // arenas that the host cannot reach
+	Host    string             // backend that runs staged rows; "" for this one, so that its tests need no other
 }
 
 // New returns the backend under another name, masked.
@@ -44,6 +47,12 @@ type ref struct {
 
 // StageOnHost says whether a row that is not native may run on the host.
 func (b *ref) StageOnHost(r *ir.Row) bool { return b.mask.Stage && kernels[r.Name] != nil }
+
+// HostBackend is what runs staged rows.
+func (b *ref) HostBackend() string { return cmp.Or(b.mask.Host, "ref") }
+
+// PoisonHost says whether memory of the host that stands for an arena holds NaN where nothing is carried to it.
+func (b *ref) PoisonHost() bool { return b.mask.Private }
 
 // ComposeFirst says whether the compiler shall decompose wherever it can.
 func (b *ref) ComposeFirst() bool { return b.mask.Compose }
@@ -69,10 +78,10 @@ func (b *ref) Open(i int, _ backend.Options) (backend.Device, error) {
 	if i != 0 {
 		return nil, &backend.Error{Backend: b.name, Code: backend.NoDevice, Command: -1, Text: fmt.Sprintf("device %d, there is one", i)}
 	}
-	return &device{b.name}, nil
+	return &device{b}, nil
 }
 
-type device struct{ name string }
+type device struct{ *ref }
 
 func (d *device) Info() backend.DeviceInfo {
 	return backend.DeviceInfo{Name: "Go interpreter", ISA: "go", Threads: 1}
@@ -95,7 +104,7 @@ func (d *device) Load(w backend.Weights, words []uint32) (backend.Program, error
 		return nil, &backend.Error{Backend: d.name, Code: backend.BadWords, Command: -1, Text: err.Error()}
 	}
 	for i, c := range p.Commands {
-		if kernels[c.Row.Name] == nil {
+		if kernels[c.Row.Name] == nil && !c.Staged {
 			return nil, &backend.Error{Backend: d.name, Code: backend.Unsupported, Command: i, Text: c.Row.Name + " has no reference kernel"}
 		}
 	}
@@ -107,6 +116,9 @@ func (d *device) Load(w backend.Weights, words []uint32) (backend.Program, error
 		if n, _ := t.Bytes(); int64(len(consts[i])) != n {
 			return nil, &backend.Error{Backend: d.name, Code: backend.BadWords, Command: -1, Text: fmt.Sprintf("constant %d has %d bytes, the words read %d", i, len(consts[i]), n)}
 		}
+	}
+	if d.mask.Private {
+		return newPrivate(program{d.name, p, consts}), nil
 	}
 	return &program{d.name, p, consts}, nil
 }
@@ -136,10 +148,16 @@ func (p *program) Run(a *backend.RunArgs) error {
 		mem = a.Arena.Bytes()
 	}
 	slots := map[prog.Slot][][]byte{prog.Arena: {mem}, prog.Input: a.Inputs, prog.Output: a.Outputs, prog.Const: p.consts, prog.State: a.States}
-	if err := p.bindings(slots); err != nil {
+	if err := p.check(slots, a); err != nil {
 		return err
 	}
-	for i := range p.p.Commands {
+	return p.stretch(slots, a)
+}
+
+// stretch runs the commands that a names on the memory of slots.
+func (p *program) stretch(slots map[prog.Slot][][]byte, a *backend.RunArgs) error {
+	for k := range a.Count {
+		i := a.First + k
 		if a.Arena != nil && a.Arena.Cancel().IsSet() {
 			return &backend.Error{Backend: p.name, Code: backend.Cancelled, Command: i, Text: "cancelled"}
 		}
@@ -148,10 +166,10 @@ func (p *program) Run(a *backend.RunArgs) error {
 			return p.wrap(i, err)
 		}
 		if a.Profile != nil {
-			a.Profile[2*i], a.Profile[2*i+1] = uint64(t0), uint64(time.Since(start))
+			a.Profile[2*k], a.Profile[2*k+1] = uint64(t0), uint64(time.Since(start))
 		}
 		if a.Counters != nil {
-			atomic.AddUint32(&a.Counters[i], 1)
+			atomic.AddUint32(&a.Counters[k], 1)
 		}
 	}
 	return nil
@@ -165,20 +183,29 @@ func (p *program) wrap(i int, err error) error {
 	return e
 }
 
-// bindings checks that the memory of a run is as large as the words say.
-func (p *program) bindings(slots map[prog.Slot][][]byte) error {
+// check holds a run against the words: its commands, and the size of its memory.
+func (p *program) check(slots map[prog.Slot][][]byte, a *backend.RunArgs) error {
+	bad := func(format string, args ...any) error {
+		return &backend.Error{Backend: p.name, Code: backend.BadArgument, Command: -1, Text: fmt.Sprintf(format, args...)}
+	}
+	if err := p.p.Stretch(a.First, a.Count); err != nil {
+		return bad("run: %v", err)
+	}
+	if a.Profile != nil && len(a.Profile) < 2*a.Count || a.Counters != nil && len(a.Counters) < a.Count {
+		return bad("profile of %d and counters of %d entries for %d commands", len(a.Profile), len(a.Counters), a.Count)
+	}
 	for s, types := range map[prog.Slot][]prog.Type{prog.Input: p.p.Inputs, prog.Output: p.p.Outputs, prog.State: p.p.States} {
 		if len(slots[s]) != len(types) {
-			return &backend.Error{Backend: p.name, Code: backend.BadArgument, Command: -1, Text: fmt.Sprintf("got %d of slot %s, expected %d", len(slots[s]), s, len(types))}
+			return bad("got %d of slot %s, expected %d", len(slots[s]), s, len(types))
 		}
 		for i, t := range types {
 			if n, _ := t.Bytes(); int64(len(slots[s][i])) < n {
-				return &backend.Error{Backend: p.name, Code: backend.BadArgument, Command: -1, Text: fmt.Sprintf("%s %d has %d bytes, expected %d", s, i, len(slots[s][i]), n)}
+				return bad("%s %d has %d bytes, expected %d", s, i, len(slots[s][i]), n)
 			}
 		}
 	}
 	if int64(len(slots[prog.Arena][0])) < p.p.ArenaBytes {
-		return &backend.Error{Backend: p.name, Code: backend.BadArgument, Command: -1, Text: fmt.Sprintf("arena has %d bytes, expected %d", len(slots[prog.Arena][0]), p.p.ArenaBytes)}
+		return bad("arena has %d bytes, expected %d", len(slots[prog.Arena][0]), p.p.ArenaBytes)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Memory of the backend: 64-byte aligned, and counted.
+// Host memory of a backend: 64-byte aligned, and counted.
 #pragma once
 #include <cstdint>
 

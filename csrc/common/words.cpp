@@ -1,20 +1,20 @@
-#include "../core/rlx_begin.h"
-
 #define RLX_OP_TABLE
+#include <stdarg.h>
 #include <stdio.h>
 
+#include <cstring>
+
 #include "memory.h"
-#include "program.h"
+#include "words.h"
 
 // Checks and decodes command words. Nothing in them is trusted: every count is compared with the words that are left before it is used, and
 // every size is computed with overflow checks.
 namespace rlx {
 namespace {
 
-
 #define BAD(d, ...) set_error((d).error, RLX_BAD_WORDS, (d).command, __VA_ARGS__)
 
-const char *op_name(const Command &c) { return rlx_op_names[c.op]; }
+const char *op_name(const DecodedCommand &c) { return rlx_op_names[c.op]; }
 
 bool left(const Decoder &d, uint64_t n) { return d.end - d.at >= n; }
 
@@ -60,8 +60,9 @@ bool contiguous(const Operand &o) {
   return true;
 }
 
-// The bytes that o touches, [lo, hi).
-bool extent(const Operand &o, int64_t *lo, int64_t *hi) {
+}  // namespace
+
+bool operand_extent(const Operand &o, int64_t *lo, int64_t *hi) {
   const int64_t size = rlx_dtype_sizes[o.dtype];
   *lo = o.offset;
   if (__builtin_add_overflow(o.offset, size, hi)) return false;
@@ -76,6 +77,8 @@ bool extent(const Operand &o, int64_t *lo, int64_t *hi) {
   }
   return true;
 }
+
+namespace {
 
 int32_t operand(Decoder &d, const char *what, uint32_t i, Operand *o) {
   *o = Operand();
@@ -97,7 +100,7 @@ int32_t operand(Decoder &d, const char *what, uint32_t i, Operand *o) {
   int64_t bytes, lo, hi;
   if (!sizes(o->dtype, o->rank, o->dims, &o->count, &bytes)) return BAD(d, "%s %u: dims are negative or too large", what, i);
   const int64_t have = d.program->slot_bytes[o->slot][o->index];
-  if (!extent(*o, &lo, &hi) || lo < 0 || hi > have)
+  if (!operand_extent(*o, &lo, &hi) || lo < 0 || hi > have)
     return BAD(d, "%s %u: reaches outside the %lld bytes of tensor %u of slot %u", what, i, (long long)have, o->index, o->slot);
   if (o->offset % rlx_dtype_sizes[o->dtype] != 0) return BAD(d, "%s %u: offset %lld is no multiple of %d", what, i, (long long)o->offset, rlx_dtype_sizes[o->dtype]);
   o->present = true;
@@ -155,7 +158,7 @@ int32_t tensor(Decoder &d, int64_t *to, const char *what) {
   return RLX_OK;
 }
 
-int32_t attributes(Decoder &d, Command *c, const rlx_op_info &info) {
+int32_t attributes(Decoder &d, DecodedCommand *c, const rlx_op_info &info) {
   int64_t *to = static_cast<int64_t *>(take(d, info.attr_bytes));
   if (to == nullptr) return out_of_block(d);
   std::memset(to, 0, info.attr_bytes);
@@ -206,7 +209,7 @@ int32_t attributes(Decoder &d, Command *c, const rlx_op_info &info) {
 }
 
 // Presence, dtypes and the shared dtype of the operands, and what results must be.
-int32_t check_command(Decoder &d, const Command &c, const rlx_op_info &info) {
+int32_t check_command(Decoder &d, const DecodedCommand &c, const rlx_op_info &info) {
   const char *name = op_name(c);
   uint32_t shared = 0;
   for (uint32_t i = 0; i < c.num_in; i++) {
@@ -230,15 +233,16 @@ int32_t check_command(Decoder &d, const Command &c, const rlx_op_info &info) {
 }
 
 // The header of a command: op, words, results | operands << 16. Leaves at behind it and end at the end of the command.
-int32_t command_header(Decoder &d, Command *c) {
+int32_t command_header(Decoder &d, DecodedCommand *c) {
   if (d.count - d.at < 3) return BAD(d, "words are truncated");
   const uint64_t start = d.at;
-  const uint32_t op = d.words[start], words = d.words[start + 1], nums = d.words[start + 2];
+  const uint32_t op = d.words[start] & ~RLX_STAGED, words = d.words[start + 1], nums = d.words[start + 2];
   if (op == 0 || op > RLX_NUM_OPS) return BAD(d, "op number %u is unknown", op);
   const rlx_op_info &info = rlx_op_table[op];
   const char *name = rlx_op_names[op];
   if (words < 3 || words > d.count - start) return BAD(d, "%s: %u words, but %llu are left", name, words, (unsigned long long)(d.count - start));
   if (info.flags & RLX_OP_LEAF) return BAD(d, "%s: a leaf is not a command", name);
+  c->staged = (d.words[start] & RLX_STAGED) != 0;
   c->op = op, c->index = uint32_t(d.command), c->num_out = nums & 0xffff, c->num_in = nums >> 16;
   if (c->num_out != info.num_out) return BAD(d, "%s: %u results, expected %u", name, c->num_out, unsigned(info.num_out));
   if (c->num_in < info.min_in || c->num_in > info.max_in) return BAD(d, "%s: %u operands, expected %u to %u", name, c->num_in, unsigned(info.min_in), unsigned(info.max_in));
@@ -247,7 +251,7 @@ int32_t command_header(Decoder &d, Command *c) {
   return RLX_OK;
 }
 
-int32_t command(Decoder &d, Command *c) {
+int32_t command(Decoder &d, DecodedCommand *c) {
   int32_t code = command_header(d, c);
   if (code != RLX_OK) return code;
   const rlx_op_info &info = rlx_op_table[c->op];
@@ -305,7 +309,7 @@ int32_t header(Decoder &d, Header *h) {
 
 // Bounds the memory of the program: walks the headers of the commands, behind the types.
 int32_t bound(Decoder &d, const Header &h, uint64_t *size) {
-  uint64_t n = sizeof(rlx_program) + 64, at = d.at, tensors = 1;
+  uint64_t n = uint64_t(d.program_bytes) + 64, at = d.at, tensors = 1;
   for (int i = 0; i < 4; i++) tensors += h.counts[i];
   for (uint64_t i = 0; i < tensors - 1; i++) {
     if (d.at >= d.count) return BAD(d, "words are truncated");
@@ -313,9 +317,9 @@ int32_t bound(Decoder &d, const Header &h, uint64_t *size) {
     if (words > d.count - d.at) return BAD(d, "words are truncated");
     d.at += words;
   }
-  n += 8 * tensors + 64 + sizeof(Command) * uint64_t(h.commands);
+  n += 8 * tensors + 64 + uint64_t(d.command_bytes) * h.commands;
   for (uint32_t i = 0; i < h.commands; i++) {
-    Command c;
+    DecodedCommand c;
     d.command = int32_t(i);
     const int32_t code = command_header(d, &c);
     if (code != RLX_OK) return code;
@@ -327,20 +331,6 @@ int32_t bound(Decoder &d, const Header &h, uint64_t *size) {
   d.at = at;
   *size = n;
   return RLX_OK;
-}
-
-void layout(rlx_program *p, int64_t arena) {
-  uint32_t pointers = 0;
-  p->first_update = p->num_commands;
-  for (uint32_t i = p->num_commands; i-- > 0;) {
-    const Command &c = p->commands[i];
-    if (c.num_in + c.num_out > pointers) pointers = c.num_in + c.num_out;
-    for (uint32_t k = 0; k < c.num_out; k++)
-      if (c.out[k].slot == RLX_STATE) p->first_update = i;
-  }
-  p->pointers_at = align64(arena);
-  p->scratch_at = p->pointers_at + (pointers > kStackPointers ? align64(8 * int64_t(pointers)) : 0);
-  p->arena_bytes = p->scratch_at;  // the scratch is added when the kernels are prepared
 }
 
 }  // namespace
@@ -356,8 +346,8 @@ int32_t decode_words(Decoder &d) {
   d.block = static_cast<char *>(memory_alloc(size));
   if (d.block == nullptr) return set_error(d.error, RLX_NO_MEMORY, -1, "no memory for a program of %llu bytes", (unsigned long long)size);
   d.size = size;
-  rlx_program *p = d.program = static_cast<rlx_program *>(take(d, sizeof(rlx_program)));
-  std::memset(static_cast<void *>(p), 0, sizeof *p);
+  DecodedProgram *p = d.program = static_cast<DecodedProgram *>(take(d, d.program_bytes));
+  std::memset(static_cast<void *>(p), 0, d.program_bytes);
   p->block_bytes = size;
   p->slots[RLX_ARENA] = 1;
   p->slot_bytes[RLX_ARENA] = static_cast<int64_t *>(take(d, 8));
@@ -367,17 +357,44 @@ int32_t decode_words(Decoder &d) {
     p->slot_bytes[1 + i] = static_cast<int64_t *>(take(d, 8 * uint64_t(h.counts[i])));
   }
   if ((code = types(d)) != RLX_OK) return code;
-  p->num_commands = h.commands;
-  p->commands = static_cast<Command *>(take(d, sizeof(Command) * uint64_t(h.commands)));
+  p->num_commands = h.commands, p->command_bytes = d.command_bytes;
+  p->command_block = take(d, uint64_t(d.command_bytes) * h.commands);
+  std::memset(p->command_block, 0, uint64_t(d.command_bytes) * h.commands);
   for (uint32_t i = 0; i < h.commands; i++) {
-    p->commands[i] = Command();
     d.command = int32_t(i);
-    if ((code = command(d, p->commands + i)) != RLX_OK) return code;
+    if ((code = command(d, &p->decoded(i))) != RLX_OK) return code;
   }
   d.command = -1;
   if (d.at != d.count) return BAD(d, "%llu words follow the last command", (unsigned long long)(d.count - d.at));
-  layout(p, h.arena);
   return RLX_OK;
+}
+
+int32_t check_stretch(const DecodedProgram &p, const rlx_run_args *a) {
+  const uint64_t end = uint64_t(a->first) + a->count;
+  if (end > p.num_commands) return set_error(a->error, RLX_BAD_ARGUMENT, -1, "run: commands %u to %llu, the program has %u", a->first, (unsigned long long)end, p.num_commands);
+  bool whole = (a->first == 0 || p.decoded(a->first - 1).staged) && (end == p.num_commands || p.decoded(uint32_t(end)).staged);
+  for (uint32_t i = a->first; i < end; i++) whole = whole && !p.decoded(i).staged;
+  if (!whole) return set_error(a->error, RLX_BAD_ARGUMENT, -1, "run: commands %u to %llu are not all of those between two staged ones", a->first, (unsigned long long)end);
+  return RLX_OK;
+}
+
+int32_t check_constants(const DecodedProgram &p, const uint64_t *bytes, uint32_t have, rlx_error *error) {
+  const uint32_t need = p.slots[RLX_CONST];
+  if (have < need) return set_error(error, RLX_BAD_WORDS, -1, "got %u constants, the words read %u", have, need);
+  for (uint32_t i = 0; i < need; i++)
+    if (bytes[i] != uint64_t(p.slot_bytes[RLX_CONST][i]))
+      return set_error(error, RLX_BAD_WORDS, -1, "constant %u has %llu bytes, the words read %lld", i, (unsigned long long)bytes[i], (long long)p.slot_bytes[RLX_CONST][i]);
+  return RLX_OK;
+}
+
+int32_t set_error(rlx_error *e, int32_t code, int32_t command, const char *format, ...) {
+  if (e == nullptr) return code;
+  e->code = code, e->command = command;
+  va_list list;
+  va_start(list, format);
+  vsnprintf(e->text, sizeof e->text, format, list);
+  va_end(list);
+  return code;
 }
 
 }  // namespace rlx

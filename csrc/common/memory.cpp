@@ -1,6 +1,7 @@
-#include "../core/rlx_begin.h"
-
 #include <stdlib.h>
+
+#include <atomic>
+#include <cstring>
 
 #include "memory.h"
 

@@ -1,0 +1,252 @@
+package exec
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/rlx-ml/rlx-go/rlx/backend"
+	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
+	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
+	"github.com/rlx-ml/rlx-go/rlx/internal/prog"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
+)
+
+// Host is the device of a backend that runs on the host: staged commands of other devices' programs go to its kernels. It holds the
+// constants that they read, once for all specialisations of a program.
+type Host struct {
+	name    string
+	device  backend.Device
+	support *pass.Support
+	owner   bool // closes the device
+
+	mu      sync.Mutex
+	chain   []backend.Weights // each the parent of the next
+	tensors []*ir.Tensor      // by number in the chain
+	index   map[*ir.Tensor]int
+}
+
+// NewHost returns a Host over an open device.
+func NewHost(d backend.Device, s *pass.Support) *Host {
+	return &Host{name: s.Backend, device: d, support: s, owner: true, index: map[*ir.Tensor]int{}}
+}
+
+// Name is that of the backend.
+func (h *Host) Name() string { return h.name }
+
+// NativeBytes is the memory outside Go that the backend's library holds.
+func (h *Host) NativeBytes() int64 { return h.device.NativeBytes() }
+
+// Fork is the same device with constants of its own, for programs that live shortly; nil of nil.
+func (h *Host) Fork() *Host {
+	if h == nil {
+		return nil
+	}
+	return &Host{name: h.name, device: h.device, support: h.support, index: map[*ir.Tensor]int{}}
+}
+
+// Close frees the constants.
+func (h *Host) Close() error {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var errs []error
+	for i := len(h.chain) - 1; i >= 0; i-- {
+		errs = append(errs, h.chain[i].Close())
+	}
+	h.chain = nil
+	return errors.Join(errs...)
+}
+
+func (h *Host) close() error {
+	if h == nil {
+		return nil
+	}
+	err := h.Close()
+	if h.owner {
+		err = errors.Join(err, h.device.Close())
+	}
+	return err
+}
+
+// hold makes sure that the chain has the tensors, and returns its end and all that it has.
+func (h *Host) hold(need []*ir.Tensor) (backend.Weights, []*ir.Tensor, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var tip backend.Weights
+	if n := len(h.chain); n > 0 {
+		tip = h.chain[n-1]
+	}
+	var data [][]byte
+	var fresh []*ir.Tensor
+	for _, t := range need {
+		if _, ok := h.index[t]; !ok && !slices.Contains(fresh, t) {
+			data, fresh = append(data, t.Bytes()), append(fresh, t)
+		}
+	}
+	if len(data) > 0 {
+		w, err := h.device.Weights(tip, data)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, t := range fresh {
+			h.index[t] = len(h.tensors)
+			h.tensors = append(h.tensors, t)
+		}
+		h.chain, tip = append(h.chain, w), w
+	}
+	return tip, h.tensors[:len(h.tensors):len(h.tensors)], nil
+}
+
+// hostProgram is the staged part of a plan, loaded on a Host.
+type hostProgram struct {
+	program backend.Program
+	weights backend.Weights // this program's own constants, nil if it has none
+	command []int           // by step: the command of program, -1 where it does not run the step
+	steps   []int           // by command
+}
+
+// runs says whether the backend runs a step; package ref runs the other staged ones.
+func (h *hostProgram) runs(step int) bool { return h.command[step] >= 0 }
+
+func (h *hostProgram) close() error {
+	var errs []error
+	if h.program != nil {
+		errs = append(errs, h.program.Close())
+	}
+	if h.weights != nil {
+		errs = append(errs, h.weights.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// inSteps makes the command of an error a step.
+func (h *hostProgram) inSteps(err error) error {
+	var be *backend.Error
+	if errors.As(err, &be) && be.Command >= 0 && be.Command < len(h.steps) {
+		moved := *be
+		moved.Command = h.steps[be.Command]
+		return &moved
+	}
+	return err
+}
+
+// load loads the host steps of pl that the host's backend has kernels for; nil if it has none. In the words these are the native
+// commands, other host steps are staged, and a staged copy of nothing stands for each native segment.
+func (h *Host) load(pl *plan.Plan) (*hostProgram, error) {
+	p := &hostProgram{command: make([]int, len(pl.Steps))}
+	words := pl.Program
+	words.Consts = nil
+	taken := false
+	for _, s := range pl.Segments {
+		for i := s.First; i < s.End; i++ {
+			p.command[i] = -1
+			if !s.Host {
+				continue
+			}
+			c := pl.Steps[i].Command
+			if c.Staged = !h.takes(&c); !c.Staged {
+				taken, p.command[i] = true, len(words.Commands)
+			}
+			words.Commands, p.steps = append(words.Commands, c), append(p.steps, i)
+		}
+		if !s.Host {
+			words.Commands, p.steps = append(words.Commands, nothing()), append(p.steps, s.First)
+		}
+	}
+	if !taken {
+		return nil, nil
+	}
+	if err := p.load(h, pl, &words); err != nil {
+		return nil, errors.Join(p.inSteps(err), p.close())
+	}
+	return p, nil
+}
+
+// takes says whether the backend has a kernel for the command with these strides.
+func (h *Host) takes(c *prog.Command) bool {
+	d := c.Out[0].DType
+	if len(c.In) > 0 && !c.In[0].Absent {
+		d = c.In[0].DType
+	}
+	if !h.support.NativeRow(c.Row, d) {
+		return false
+	}
+	for _, o := range c.In {
+		if !o.Absent && !o.IsContiguous() && !h.support.StridedRow(c.Row, d) {
+			return false
+		}
+	}
+	return true
+}
+
+// nothing is a staged command without effect.
+func nothing() prog.Command {
+	none := prog.Operand{DType: ir.U8, Dims: []int64{0}, Strides: []int64{1}}
+	return prog.Command{Row: op.CopyRow(), Attrs: op.CopyRow().Zero(), Staged: true, Out: []prog.Operand{none}, In: []prog.Operand{none}}
+}
+
+// load brings the constants to the backend and the commands with them: first those of all specialisations, then pl's own.
+func (p *hostProgram) load(h *Host, pl *plan.Plan, words *prog.Program) error {
+	var shared, own []*ir.Tensor
+	ownIndex := map[int]int{}
+	for _, c := range words.Commands {
+		for _, o := range c.In {
+			if o.Absent || o.Slot != prog.Const {
+				continue
+			}
+			if o.Index < pl.Base {
+				shared = append(shared, pl.Consts[o.Index])
+			} else if _, ok := ownIndex[o.Index]; !ok {
+				ownIndex[o.Index] = len(own)
+				own = append(own, pl.Consts[o.Index])
+			}
+		}
+	}
+	weights, held, err := h.hold(shared)
+	if err != nil {
+		return err
+	}
+	if len(own) > 0 {
+		data := make([][]byte, len(own))
+		for i, t := range own {
+			data[i] = t.Bytes()
+		}
+		if p.weights, err = h.device.Weights(weights, data); err != nil {
+			return err
+		}
+		weights = p.weights
+	}
+	for _, t := range append(held, own...) {
+		words.Consts = append(words.Consts, prog.Type{DType: t.DType(), Dims: t.Shape()})
+	}
+	number := map[*ir.Tensor]int{}
+	for i, t := range held {
+		number[t] = i
+	}
+	for k := range words.Commands {
+		c := &words.Commands[k]
+		c.In = slices.Clone(c.In) // the plan's stay as they are
+		for i := range c.In {
+			switch o := &c.In[i]; {
+			case o.Absent || o.Slot != prog.Const:
+			case o.Index < pl.Base:
+				o.Index = number[pl.Consts[o.Index]]
+			default:
+				o.Index = len(held) + ownIndex[o.Index]
+			}
+		}
+	}
+	encoded, err := prog.Encode(words)
+	if err != nil {
+		return err
+	}
+	program, err := h.device.Load(weights, encoded)
+	if err == nil {
+		p.program = program
+	}
+	return err
+}

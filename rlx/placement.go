@@ -1,0 +1,161 @@
+package rlx
+
+import (
+	"context"
+
+	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
+	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
+)
+
+// Placed says how one node of the program runs.
+type Placed struct {
+	Node, Op string
+	Backend  string // that runs it; ref in a build without cgo
+	Place    string // native, composed, host
+	Parts    int    // commands that the node became
+
+	// What is copied between the memory of the device and that of the host because this node reads it: intermediate values, both ways.
+	// Inputs, outputs and weights are not counted. None where the host can reach the device's arena.
+	Transfers     int
+	TransferBytes int64
+}
+
+// Segment is a run of commands on one side: of the device, or of the host between them.
+type Segment struct {
+	Backend  string   // of the segment's first command: a host segment may use several
+	Place    string   // native or host
+	Nodes    []string // in the order in which they run
+	Down, Up int64    // bytes that are copied before it: to the host, to the device
+}
+
+// Placement lists the nodes of the program in the order in which they run, and how each runs: natively, composed of other ops, or staged
+// on the host. It speaks of the shapes that were compiled last; before the first Run of a graph with symbolic dims, of the shapes that come from
+// setting every symbol to 4.
+func (p *Program) Placement() ([]Placed, error) {
+	var list []Placed
+	err := p.planned(func(e *exec.Program, carries bool) {
+		list = placed(e)
+		if carries {
+			addTransfers(list, e)
+		}
+	})
+	return list, err
+}
+
+// Segments lists the stretches in which the program runs, of the shapes that Placement speaks of.
+func (p *Program) Segments() ([]Segment, error) {
+	var list []Segment
+	err := p.planned(func(e *exec.Program, carries bool) { list = segments(e, carries) })
+	return list, err
+}
+
+// planned calls f with the latest specialisation, and whether its transfers happen.
+func (p *Program) planned(f func(e *exec.Program, carries bool)) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	defer p.leave()
+	p.mu.Lock()
+	latest := p.latest
+	if latest != nil {
+		latest.users++
+	}
+	p.mu.Unlock()
+	var e *exec.Program
+	if latest != nil {
+		defer p.release(latest)
+		e = latest.prog
+	} else {
+		values := map[string]int64{}
+		for _, s := range p.graph.Symbols() {
+			values[s] = 4
+		}
+		var err error
+		if e, err = p.build(context.Background(), values); err != nil {
+			return err
+		}
+		defer e.Close()
+	}
+	carries, err := e.Carries()
+	if err != nil {
+		return execError(p.Backend(), err)
+	}
+	f(e, carries)
+	return nil
+}
+
+// nodeOf is the node of the user's graph that a step belongs to, and its op.
+func nodeOf(s *plan.Step) (name, kind string) {
+	if s.Node.From.Op != "" {
+		return s.Node.From.Name, s.Node.From.Op
+	}
+	return s.Node.Name, s.Node.Row.Name
+}
+
+func placed(e *exec.Program) []Placed {
+	var list []Placed
+	index := map[string]int{}
+	for k := range e.Plan.Steps {
+		s := &e.Plan.Steps[k]
+		name, kind := nodeOf(s)
+		i, ok := index[name]
+		if !ok {
+			i = len(list)
+			index[name] = i
+			list = append(list, Placed{Node: name, Op: kind, Backend: e.RunsOn(k), Place: s.Place.String()})
+		}
+		list[i].Parts++
+		if s.Place == plan.Host {
+			list[i].Place, list[i].Backend = plan.Host.String(), e.RunsOn(k)
+		}
+	}
+	return list
+}
+
+// addTransfers charges each transfer to the first node that reads it.
+func addTransfers(list []Placed, e *exec.Program) {
+	index := map[string]int{}
+	for i, p := range list {
+		index[p.Node] = i
+	}
+	for _, s := range e.Plan.Segments {
+		for _, group := range [][]plan.Transfer{s.Down, s.Up} {
+			for _, t := range group {
+				name, _ := nodeOf(&e.Plan.Steps[t.Step])
+				p := &list[index[name]]
+				p.Transfers++
+				p.TransferBytes += t.Bytes
+			}
+		}
+	}
+}
+
+func segments(e *exec.Program, carries bool) []Segment {
+	var list []Segment
+	for _, s := range e.Plan.Segments {
+		g := Segment{Backend: e.RunsOn(s.First), Place: plan.Native.String()}
+		if s.Host {
+			g.Place = plan.Host.String()
+		}
+		seen := map[string]bool{}
+		for i := s.First; i < s.End; i++ {
+			if name, _ := nodeOf(&e.Plan.Steps[i]); !seen[name] {
+				seen[name] = true
+				g.Nodes = append(g.Nodes, name)
+			}
+		}
+		if carries {
+			g.Down, g.Up = total(s.Down), total(s.Up)
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+func total(list []plan.Transfer) int64 {
+	n := int64(0)
+	for _, t := range list {
+		n += t.Bytes
+	}
+	return n
+}
