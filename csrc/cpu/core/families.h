@@ -40,3 +40,38 @@ RLX_FAMILY_BEGIN(conv)
 #include "../conv/kernels.h"
 RLX_FAMILY_END
 #endif
+#if __has_include("../pool/kernels.h")
+RLX_FAMILY_BEGIN(pool)
+#include "../pool/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../attention/kernels.h")
+RLX_FAMILY_BEGIN(attention)
+#include "../attention/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../sequence/kernels.h")
+RLX_FAMILY_BEGIN(sequence)
+#include "../sequence/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../quant/kernels.h")
+RLX_FAMILY_BEGIN(quant)
+#include "../quant/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../fft/kernels.h")
+RLX_FAMILY_BEGIN(fft)
+#include "../fft/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../rng/kernels.h")
+RLX_FAMILY_BEGIN(rng)
+#include "../rng/kernels.h"
+RLX_FAMILY_END
+#endif
+#if __has_include("../complex/kernels.h")
+RLX_FAMILY_BEGIN(complex)
+#include "../complex/kernels.h"
+RLX_FAMILY_END
+#endif
