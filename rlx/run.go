@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 // input is what Run needs to know of an input.
@@ -310,7 +311,7 @@ func (p *Program) warm(ctx context.Context) error {
 func (p *Program) Run(ctx context.Context, feed Feed, opts ...RunOption) (Feed, error) {
 	rc := &noOptions
 	if len(opts) > 0 {
-		rc = new(runConfig)
+		rc = &runConfig{seed: op.DefaultSeed}
 		for _, o := range opts {
 			o(rc)
 		}
@@ -353,7 +354,7 @@ func (p *Program) Run(ctx context.Context, feed Feed, opts ...RunOption) (Feed, 
 }
 
 // noOptions is what a Run without options reads; nobody writes it.
-var noOptions runConfig
+var noOptions = runConfig{seed: op.DefaultSeed}
 
 func (p *Program) execute(ctx context.Context, e *entry, r *exec.Runner, rc *runConfig) error {
 	args := r.Args()

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define RLX_TABLE_HASH UINT64_C(0x39cca2be04c2cea6)
+#define RLX_TABLE_HASH UINT64_C(0x899d63511b07000a)
 
 typedef enum rlx_dtype {
   RLX_INVALID = 0,
@@ -98,75 +98,108 @@ typedef struct rlx_tensor {
 typedef enum rlx_op {
   RLX_OP_Activation = 1,
   RLX_OP_ActivationBackward = 2,
-  RLX_OP_ArgMax = 3,
-  RLX_OP_ArgMin = 4,
-  RLX_OP_ArgSort = 5,
-  RLX_OP_Binary = 6,
-  RLX_OP_Cast = 7,
-  RLX_OP_Clamp = 8,
-  RLX_OP_Compare = 9,
-  RLX_OP_Concat = 10,
-  RLX_OP_Constant = 11,
-  RLX_OP_Conv = 12,
-  RLX_OP_Conv3d = 13,
-  RLX_OP_Copy = 14,
-  RLX_OP_CumMax = 15,
-  RLX_OP_CumProd = 16,
-  RLX_OP_Cumsum = 17,
-  RLX_OP_CumsumBackward = 18,
-  RLX_OP_DotGeneral = 19,
-  RLX_OP_DoubleSingle = 20,
-  RLX_OP_DynamicUpdateSlice = 21,
-  RLX_OP_Expand = 22,
-  RLX_OP_Fma = 23,
-  RLX_OP_Gather = 24,
-  RLX_OP_GatherBackward = 25,
-  RLX_OP_GatherElements = 26,
-  RLX_OP_GatherNd = 27,
-  RLX_OP_Histogram = 28,
-  RLX_OP_Im2Col = 29,
-  RLX_OP_Input = 30,
-  RLX_OP_Interpolate3d = 31,
-  RLX_OP_KvAppend = 32,
-  RLX_OP_LayerNorm = 33,
-  RLX_OP_MatMul = 34,
-  RLX_OP_Narrow = 35,
-  RLX_OP_OneHot = 36,
-  RLX_OP_Pad = 37,
-  RLX_OP_Param = 38,
-  RLX_OP_Reduce = 39,
-  RLX_OP_ReluBackward = 40,
-  RLX_OP_Reshape = 41,
-  RLX_OP_Resize = 42,
-  RLX_OP_ResizeNearest2x = 43,
-  RLX_OP_Reverse = 44,
-  RLX_OP_RmsNorm = 45,
-  RLX_OP_Roll = 46,
-  RLX_OP_RoundToFormat = 47,
-  RLX_OP_ScatterAdd = 48,
-  RLX_OP_ScatterElements = 49,
-  RLX_OP_ScatterNd = 50,
-  RLX_OP_Slice = 51,
-  RLX_OP_Softmax = 52,
-  RLX_OP_Sort = 53,
-  RLX_OP_SplineActivation = 54,
-  RLX_OP_SplineActivationBackwardCoeff = 55,
-  RLX_OP_SplineActivationBackwardX = 56,
-  RLX_OP_StopGradient = 57,
-  RLX_OP_Tile = 58,
-  RLX_OP_TopK = 59,
-  RLX_OP_Transpose = 60,
-  RLX_OP_Trilu = 61,
-  RLX_OP_Where = 62,
-  RLX_NUM_OPS = 62 /* numbers are 1 to RLX_NUM_OPS */
+  RLX_OP_AdaLayerNorm = 3,
+  RLX_OP_ArgMax = 4,
+  RLX_OP_ArgMin = 5,
+  RLX_OP_ArgSort = 6,
+  RLX_OP_Attention = 7,
+  RLX_OP_AxialRope2d = 8,
+  RLX_OP_BatchNormInference = 9,
+  RLX_OP_Binary = 10,
+  RLX_OP_Cast = 11,
+  RLX_OP_Clamp = 12,
+  RLX_OP_Compare = 13,
+  RLX_OP_ComplexNormSq = 14,
+  RLX_OP_ComplexNormSqBackward = 15,
+  RLX_OP_Concat = 16,
+  RLX_OP_Conjugate = 17,
+  RLX_OP_Constant = 18,
+  RLX_OP_Conv = 19,
+  RLX_OP_Conv3d = 20,
+  RLX_OP_ConvTranspose2d = 21,
+  RLX_OP_ConvTranspose3d = 22,
+  RLX_OP_Copy = 23,
+  RLX_OP_CumMax = 24,
+  RLX_OP_CumProd = 25,
+  RLX_OP_Cumsum = 26,
+  RLX_OP_CumsumBackward = 27,
+  RLX_OP_DequantMatMul = 28,
+  RLX_OP_DequantMoEWeights = 29,
+  RLX_OP_Dequantize = 30,
+  RLX_OP_DotGeneral = 31,
+  RLX_OP_DoubleSingle = 32,
+  RLX_OP_DynamicUpdateSlice = 33,
+  RLX_OP_Expand = 34,
+  RLX_OP_Fft = 35,
+  RLX_OP_Fma = 36,
+  RLX_OP_FusedConvBiasAct = 37,
+  RLX_OP_FusedResidualLN = 38,
+  RLX_OP_FusedResidualRmsNorm = 39,
+  RLX_OP_GatedResidual = 40,
+  RLX_OP_Gather = 41,
+  RLX_OP_GatherBackward = 42,
+  RLX_OP_GatherElements = 43,
+  RLX_OP_GatherNd = 44,
+  RLX_OP_GroupNorm = 45,
+  RLX_OP_Gru = 46,
+  RLX_OP_Histogram = 47,
+  RLX_OP_Im2Col = 48,
+  RLX_OP_Input = 49,
+  RLX_OP_Interpolate3d = 50,
+  RLX_OP_KvAppend = 51,
+  RLX_OP_LayerNorm = 52,
+  RLX_OP_LayerNorm2d = 53,
+  RLX_OP_Lstm = 54,
+  RLX_OP_MatMul = 55,
+  RLX_OP_Narrow = 56,
+  RLX_OP_OneHot = 57,
+  RLX_OP_Pad = 58,
+  RLX_OP_Param = 59,
+  RLX_OP_Pool = 60,
+  RLX_OP_QConv2d = 61,
+  RLX_OP_QMatMul = 62,
+  RLX_OP_Quantize = 63,
+  RLX_OP_Reduce = 64,
+  RLX_OP_ReluBackward = 65,
+  RLX_OP_Reshape = 66,
+  RLX_OP_Resize = 67,
+  RLX_OP_ResizeNearest2x = 68,
+  RLX_OP_Reverse = 69,
+  RLX_OP_RmsNorm = 70,
+  RLX_OP_RngNormal = 71,
+  RLX_OP_RngUniform = 72,
+  RLX_OP_Rnn = 73,
+  RLX_OP_Roll = 74,
+  RLX_OP_Rope = 75,
+  RLX_OP_RoundToFormat = 76,
+  RLX_OP_ScatterAdd = 77,
+  RLX_OP_ScatterElements = 78,
+  RLX_OP_ScatterNd = 79,
+  RLX_OP_Slice = 80,
+  RLX_OP_Softmax = 81,
+  RLX_OP_Sort = 82,
+  RLX_OP_SplineActivation = 83,
+  RLX_OP_SplineActivationBackwardCoeff = 84,
+  RLX_OP_SplineActivationBackwardX = 85,
+  RLX_OP_StopGradient = 86,
+  RLX_OP_Tile = 87,
+  RLX_OP_TopK = 88,
+  RLX_OP_Transpose = 89,
+  RLX_OP_Trilu = 90,
+  RLX_OP_Where = 91,
+  RLX_NUM_OPS = 91 /* numbers are 1 to RLX_NUM_OPS */
 } rlx_op;
 
 static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
-    "", "Activation", "ActivationBackward", "ArgMax", "ArgMin", "ArgSort", "Binary", "Cast", "Clamp", "Compare", "Concat",
-    "Constant", "Conv", "Conv3d", "Copy", "CumMax", "CumProd", "Cumsum", "CumsumBackward", "DotGeneral", "DoubleSingle",
-    "DynamicUpdateSlice", "Expand", "Fma", "Gather", "GatherBackward", "GatherElements", "GatherNd", "Histogram",
-    "Im2Col", "Input", "Interpolate3d", "KvAppend", "LayerNorm", "MatMul", "Narrow", "OneHot", "Pad", "Param", "Reduce",
-    "ReluBackward", "Reshape", "Resize", "ResizeNearest2x", "Reverse", "RmsNorm", "Roll", "RoundToFormat", "ScatterAdd",
+    "", "Activation", "ActivationBackward", "AdaLayerNorm", "ArgMax", "ArgMin", "ArgSort", "Attention", "AxialRope2d",
+    "BatchNormInference", "Binary", "Cast", "Clamp", "Compare", "ComplexNormSq", "ComplexNormSqBackward", "Concat",
+    "Conjugate", "Constant", "Conv", "Conv3d", "ConvTranspose2d", "ConvTranspose3d", "Copy", "CumMax", "CumProd",
+    "Cumsum", "CumsumBackward", "DequantMatMul", "DequantMoEWeights", "Dequantize", "DotGeneral", "DoubleSingle",
+    "DynamicUpdateSlice", "Expand", "Fft", "Fma", "FusedConvBiasAct", "FusedResidualLN", "FusedResidualRmsNorm",
+    "GatedResidual", "Gather", "GatherBackward", "GatherElements", "GatherNd", "GroupNorm", "Gru", "Histogram", "Im2Col",
+    "Input", "Interpolate3d", "KvAppend", "LayerNorm", "LayerNorm2d", "Lstm", "MatMul", "Narrow", "OneHot", "Pad",
+    "Param", "Pool", "QConv2d", "QMatMul", "Quantize", "Reduce", "ReluBackward", "Reshape", "Resize", "ResizeNearest2x",
+    "Reverse", "RmsNorm", "RngNormal", "RngUniform", "Rnn", "Roll", "Rope", "RoundToFormat", "ScatterAdd",
     "ScatterElements", "ScatterNd", "Slice", "Softmax", "Sort", "SplineActivation", "SplineActivationBackwardCoeff",
     "SplineActivationBackwardX", "StopGradient", "Tile", "TopK", "Transpose", "Trilu", "Where",
 };
@@ -193,6 +226,15 @@ typedef struct rlx_ActivationAttrs {
   double beta;
 } rlx_ActivationAttrs;
 
+typedef enum rlx_NormKind {
+    rlx_NormKind_layer_norm = 0, rlx_NormKind_rms_norm = 1,
+} rlx_NormKind;
+
+typedef struct rlx_AdaLayerNormAttrs {
+  int64_t norm; /* rlx_NormKind */
+  double eps;
+} rlx_AdaLayerNormAttrs;
+
 typedef struct rlx_ArgAttrs {
   int64_t axis;
   int64_t keep_dims; /* bool */
@@ -205,6 +247,43 @@ typedef struct rlx_SortAttrs {
   int64_t descending; /* bool */
   int64_t index_dtype; /* dtype */
 } rlx_SortAttrs;
+
+typedef enum rlx_AttentionMask {
+    rlx_AttentionMask_none = 0, rlx_AttentionMask_causal = 1, rlx_AttentionMask_sliding_window = 2,
+} rlx_AttentionMask;
+
+typedef enum rlx_AttentionAlign {
+    rlx_AttentionAlign_bottom_right = 0, rlx_AttentionAlign_top_left = 1,
+} rlx_AttentionAlign;
+
+typedef enum rlx_HeadLayout {
+    rlx_HeadLayout_bhsd = 0, rlx_HeadLayout_bshd = 1, rlx_HeadLayout_bsd = 2,
+} rlx_HeadLayout;
+
+typedef struct rlx_AttentionAttrs {
+  int64_t mask; /* rlx_AttentionMask */
+  rlx_optint window;
+  int64_t align; /* rlx_AttentionAlign */
+  double scale;
+  double softcap;
+  int64_t layout; /* rlx_HeadLayout */
+  int64_t num_heads;
+  int64_t num_kv_heads;
+} rlx_AttentionAttrs;
+
+typedef struct rlx_AxialRope2dAttrs {
+  int64_t grid_width;
+  int64_t grid_height;
+  double theta;
+  int64_t repeat_factor;
+  int64_t layout; /* rlx_HeadLayout */
+  int64_t num_heads;
+} rlx_AxialRope2dAttrs;
+
+typedef struct rlx_BatchNormAttrs {
+  int64_t axis;
+  double eps;
+} rlx_BatchNormAttrs;
 
 typedef enum rlx_BinaryFn {
     rlx_BinaryFn_add = 0, rlx_BinaryFn_sub = 1, rlx_BinaryFn_mul = 2, rlx_BinaryFn_div = 3, rlx_BinaryFn_max = 4,
@@ -237,6 +316,10 @@ typedef struct rlx_CompareAttrs {
   int64_t fn; /* rlx_CompareFn */
 } rlx_CompareAttrs;
 
+typedef struct rlx_ElementwiseAttrs {
+  int64_t none;
+} rlx_ElementwiseAttrs;
+
 typedef struct rlx_ConcatAttrs {
   int64_t axis;
 } rlx_ConcatAttrs;
@@ -257,6 +340,15 @@ typedef struct rlx_ConvAttrs {
   int64_t groups;
 } rlx_ConvAttrs;
 
+typedef struct rlx_ConvTransposeAttrs {
+  rlx_ints stride;
+  rlx_ints dilation;
+  rlx_ints padding;
+  int64_t auto_pad; /* rlx_AutoPad */
+  int64_t groups;
+  rlx_ints output_padding;
+} rlx_ConvTransposeAttrs;
+
 typedef struct rlx_CopyAttrs {
   int64_t none;
 } rlx_CopyAttrs;
@@ -273,6 +365,45 @@ typedef struct rlx_CumAttrs {
   int64_t exclusive; /* bool */
   int64_t reverse; /* bool */
 } rlx_CumAttrs;
+
+typedef enum rlx_Scheme {
+    rlx_Scheme_q4_k = 0, rlx_Scheme_q5_k = 1, rlx_Scheme_q6_k = 2, rlx_Scheme_q8_k = 3, rlx_Scheme_q2_k = 4,
+    rlx_Scheme_q3_k = 5, rlx_Scheme_iq4_nl = 6, rlx_Scheme_iq4_xs = 7, rlx_Scheme_tq1_0 = 8, rlx_Scheme_tq2_0 = 9,
+    rlx_Scheme_mxfp4 = 10, rlx_Scheme_nvfp4 = 11, rlx_Scheme_iq2_xxs = 12, rlx_Scheme_iq2_xs = 13, rlx_Scheme_iq2_s = 14,
+    rlx_Scheme_iq3_xxs = 15, rlx_Scheme_iq3_s = 16, rlx_Scheme_iq1_s = 17, rlx_Scheme_iq1_m = 18, rlx_Scheme_q4_0 = 19,
+    rlx_Scheme_q8_0 = 20, rlx_Scheme_q4_1 = 21, rlx_Scheme_q5_0 = 22, rlx_Scheme_q5_1 = 23, rlx_Scheme_int8_block = 24,
+    rlx_Scheme_int8_block_asym = 25, rlx_Scheme_int4_block = 26, rlx_Scheme_fp8_e4m3 = 27, rlx_Scheme_fp8_e5m2 = 28,
+    rlx_Scheme_nvfp4_block = 29, rlx_Scheme_mlx_affine = 30, rlx_Scheme_mlx_mxfp4 = 31, rlx_Scheme_mlx_mxfp8 = 32,
+} rlx_Scheme;
+
+typedef enum rlx_WeightLayout {
+    rlx_WeightLayout_kn = 0, rlx_WeightLayout_nk = 1,
+} rlx_WeightLayout;
+
+typedef enum rlx_Compute {
+    rlx_Compute_f32 = 0, rlx_Compute_int8 = 1,
+} rlx_Compute;
+
+typedef struct rlx_DequantMatMulAttrs {
+  int64_t scheme; /* rlx_Scheme */
+  int64_t block_size;
+  int64_t w_layout; /* rlx_WeightLayout */
+  int64_t bits;
+  int64_t compute; /* rlx_Compute */
+} rlx_DequantMatMulAttrs;
+
+typedef struct rlx_DequantMoEWeightsAttrs {
+  int64_t scheme; /* rlx_Scheme */
+  int64_t num_experts;
+  int64_t row_length;
+  int64_t dtype; /* dtype */
+} rlx_DequantMoEWeightsAttrs;
+
+typedef struct rlx_DequantizeAttrs {
+  rlx_optint axis;
+  int64_t block_size;
+  int64_t dtype; /* dtype */
+} rlx_DequantizeAttrs;
 
 typedef struct rlx_DotGeneralAttrs {
   rlx_ints lhs_contracting;
@@ -301,9 +432,62 @@ typedef struct rlx_ExpandAttrs {
   rlx_ints shape;
 } rlx_ExpandAttrs;
 
-typedef struct rlx_ElementwiseAttrs {
+typedef enum rlx_FftNorm {
+    rlx_FftNorm_backward = 0, rlx_FftNorm_forward = 1, rlx_FftNorm_ortho = 2, rlx_FftNorm_none = 3,
+} rlx_FftNorm;
+
+typedef enum rlx_FftLayout {
+    rlx_FftLayout_complex = 0, rlx_FftLayout_block = 1,
+} rlx_FftLayout;
+
+typedef struct rlx_FftAttrs {
+  int64_t inverse; /* bool */
+  int64_t axis;
+  int64_t norm; /* rlx_FftNorm */
+  int64_t n_fft;
+  int64_t real; /* bool */
+  int64_t layout; /* rlx_FftLayout */
+} rlx_FftAttrs;
+
+typedef enum rlx_ConvActivation {
+    rlx_ConvActivation_none = 0, rlx_ConvActivation_identity = 1, rlx_ConvActivation_neg = 2, rlx_ConvActivation_abs = 3,
+    rlx_ConvActivation_sign = 4, rlx_ConvActivation_square = 5, rlx_ConvActivation_reciprocal = 6,
+    rlx_ConvActivation_sqrt = 7, rlx_ConvActivation_rsqrt = 8, rlx_ConvActivation_exp = 9, rlx_ConvActivation_exp2 = 10,
+    rlx_ConvActivation_expm1 = 11, rlx_ConvActivation_log = 12, rlx_ConvActivation_log2 = 13,
+    rlx_ConvActivation_log10 = 14, rlx_ConvActivation_log1p = 15, rlx_ConvActivation_sin = 16,
+    rlx_ConvActivation_cos = 17, rlx_ConvActivation_tan = 18, rlx_ConvActivation_asin = 19, rlx_ConvActivation_acos = 20,
+    rlx_ConvActivation_atan = 21, rlx_ConvActivation_sinh = 22, rlx_ConvActivation_cosh = 23,
+    rlx_ConvActivation_tanh = 24, rlx_ConvActivation_asinh = 25, rlx_ConvActivation_acosh = 26,
+    rlx_ConvActivation_atanh = 27, rlx_ConvActivation_erf = 28, rlx_ConvActivation_erfc = 29,
+    rlx_ConvActivation_round = 30, rlx_ConvActivation_floor = 31, rlx_ConvActivation_ceil = 32,
+    rlx_ConvActivation_trunc = 33, rlx_ConvActivation_relu = 34, rlx_ConvActivation_relu6 = 35,
+    rlx_ConvActivation_leaky_relu = 36, rlx_ConvActivation_thresholded_relu = 37, rlx_ConvActivation_elu = 38,
+    rlx_ConvActivation_celu = 39, rlx_ConvActivation_selu = 40, rlx_ConvActivation_sigmoid = 41,
+    rlx_ConvActivation_log_sigmoid = 42, rlx_ConvActivation_softplus = 43, rlx_ConvActivation_softsign = 44,
+    rlx_ConvActivation_silu = 45, rlx_ConvActivation_mish = 46, rlx_ConvActivation_gelu = 47,
+    rlx_ConvActivation_gelu_tanh = 48, rlx_ConvActivation_gelu_quick = 49, rlx_ConvActivation_hard_sigmoid = 50,
+    rlx_ConvActivation_hard_swish = 51, rlx_ConvActivation_gelu_approx = 52, rlx_ConvActivation_recip = 53,
+} rlx_ConvActivation;
+
+typedef struct rlx_FusedConvAttrs {
+  rlx_ints stride;
+  rlx_ints dilation;
+  rlx_ints padding;
+  int64_t auto_pad; /* rlx_AutoPad */
+  int64_t groups;
+  int64_t activation; /* rlx_ConvActivation */
+  double alpha;
+  double beta;
+} rlx_FusedConvAttrs;
+
+typedef struct rlx_LayerNormAttrs {
+  int64_t axis;
+  double eps;
+} rlx_LayerNormAttrs;
+
+typedef struct rlx_GatedResidualAttrs {
   int64_t none;
-} rlx_ElementwiseAttrs;
+} rlx_GatedResidualAttrs;
 
 typedef struct rlx_GatherAttrs {
   int64_t axis;
@@ -317,6 +501,21 @@ typedef struct rlx_SegmentAttrs {
 typedef struct rlx_GatherNdAttrs {
   int64_t batch_dims;
 } rlx_GatherNdAttrs;
+
+typedef struct rlx_GroupNormAttrs {
+  int64_t num_groups;
+  double eps;
+} rlx_GroupNormAttrs;
+
+typedef enum rlx_Direction {
+    rlx_Direction_forward = 0, rlx_Direction_reverse = 1, rlx_Direction_bidirectional = 2,
+} rlx_Direction;
+
+typedef struct rlx_GruAttrs {
+  int64_t direction; /* rlx_Direction */
+  double clip;
+  int64_t linear_before_reset; /* bool */
+} rlx_GruAttrs;
 
 typedef struct rlx_HistogramAttrs {
   int64_t num_bins;
@@ -348,10 +547,14 @@ typedef struct rlx_KvAppendAttrs {
   rlx_optint position;
 } rlx_KvAppendAttrs;
 
-typedef struct rlx_LayerNormAttrs {
-  int64_t axis;
+typedef struct rlx_LayerNorm2dAttrs {
   double eps;
-} rlx_LayerNormAttrs;
+} rlx_LayerNorm2dAttrs;
+
+typedef struct rlx_LstmAttrs {
+  int64_t direction; /* rlx_Direction */
+  double clip;
+} rlx_LstmAttrs;
 
 typedef struct rlx_MatMulAttrs {
   int64_t dtype; /* dtype */
@@ -387,6 +590,49 @@ typedef struct rlx_ParamAttrs {
   rlx_ints shape;
   int64_t trainable; /* bool */
 } rlx_ParamAttrs;
+
+typedef enum rlx_PoolFn {
+    rlx_PoolFn_max = 0, rlx_PoolFn_avg = 1, rlx_PoolFn_sum = 2,
+} rlx_PoolFn;
+
+typedef struct rlx_PoolAttrs {
+  int64_t fn; /* rlx_PoolFn */
+  rlx_ints kernel_size;
+  rlx_ints stride;
+  rlx_ints padding;
+  rlx_ints dilation;
+  int64_t ceil_mode; /* bool */
+  int64_t count_include_pad; /* bool */
+  int64_t auto_pad; /* rlx_AutoPad */
+  int64_t global; /* bool */
+} rlx_PoolAttrs;
+
+typedef struct rlx_QConv2dAttrs {
+  rlx_ints stride;
+  rlx_ints dilation;
+  rlx_ints padding;
+  int64_t auto_pad; /* rlx_AutoPad */
+  int64_t groups;
+  int64_t x_zero_point;
+  int64_t w_zero_point;
+  int64_t out_zero_point;
+  double multiplier;
+  int64_t dtype; /* dtype */
+} rlx_QConv2dAttrs;
+
+typedef struct rlx_QMatMulAttrs {
+  int64_t x_zero_point;
+  int64_t w_zero_point;
+  int64_t out_zero_point;
+  double multiplier;
+  int64_t dtype; /* dtype */
+} rlx_QMatMulAttrs;
+
+typedef struct rlx_QuantizeAttrs {
+  rlx_optint axis;
+  int64_t block_size;
+  int64_t dtype; /* dtype */
+} rlx_QuantizeAttrs;
 
 typedef enum rlx_ReduceFn {
     rlx_ReduceFn_sum = 0, rlx_ReduceFn_mean = 1, rlx_ReduceFn_max = 2, rlx_ReduceFn_min = 3, rlx_ReduceFn_prod = 4,
@@ -441,10 +687,45 @@ typedef struct rlx_ReverseAttrs {
   rlx_ints axes;
 } rlx_ReverseAttrs;
 
+typedef struct rlx_RngNormalAttrs {
+  rlx_ints shape;
+  int64_t dtype; /* dtype */
+  double mean;
+  double scale;
+  rlx_number seed;
+  uint64_t key;
+} rlx_RngNormalAttrs;
+
+typedef struct rlx_RngUniformAttrs {
+  rlx_ints shape;
+  int64_t dtype; /* dtype */
+  double low;
+  double high;
+  rlx_number seed;
+  uint64_t key;
+} rlx_RngUniformAttrs;
+
+typedef enum rlx_RnnActivation {
+    rlx_RnnActivation_tanh = 0, rlx_RnnActivation_relu = 1,
+} rlx_RnnActivation;
+
+typedef struct rlx_RnnAttrs {
+  int64_t direction; /* rlx_Direction */
+  double clip;
+  int64_t activation; /* rlx_RnnActivation */
+} rlx_RnnAttrs;
+
 typedef struct rlx_RollAttrs {
   rlx_ints shifts;
   rlx_ints axes;
 } rlx_RollAttrs;
+
+typedef struct rlx_RopeAttrs {
+  int64_t layout; /* rlx_HeadLayout */
+  int64_t num_heads;
+  int64_t rotary_dim;
+  int64_t interleaved; /* bool */
+} rlx_RopeAttrs;
 
 typedef enum rlx_ScaleLayout {
     rlx_ScaleLayout_none = 0, rlx_ScaleLayout_per_tensor = 1, rlx_ScaleLayout_block = 2, rlx_ScaleLayout_fine_block = 3,
@@ -526,46 +807,84 @@ static const uint16_t rlx_enums_Activation[] = {58};
 static const uint32_t rlx_in_Activation[] = {0x7fffe};
 static const uint16_t rlx_enums_ActivationBackward[] = {58};
 static const uint32_t rlx_in_ActivationBackward[] = {0x03c00, 0x03c00};
+static const uint16_t rlx_enums_AdaLayerNorm[] = {2};
+static const uint32_t rlx_in_AdaLayerNorm[] = {0x03c00, 0x03c00, 0x03c00};
 static const uint32_t rlx_in_ArgMax[] = {0x03ffe};
 static const uint32_t rlx_in_ArgMin[] = {0x03ffe};
 static const uint32_t rlx_in_ArgSort[] = {0x03ffe};
+static const uint16_t rlx_enums_Attention[] = {3, 2, 3};
+static const uint32_t rlx_in_Attention[] = {0x03c00, 0x03c00, 0x03c00, 0x03c02, 0x00030};
+static const uint16_t rlx_enums_AxialRope2d[] = {3};
+static const uint32_t rlx_in_AxialRope2d[] = {0x03c00};
+static const uint32_t rlx_in_BatchNormInference[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00};
 static const uint16_t rlx_enums_Binary[] = {19};
 static const uint32_t rlx_in_Binary[] = {0x7fffe, 0x7fffe};
 static const uint32_t rlx_in_Cast[] = {0x7fffe};
 static const uint32_t rlx_in_Clamp[] = {0x03ffc};
 static const uint16_t rlx_enums_Compare[] = {6};
 static const uint32_t rlx_in_Compare[] = {0x7fffe, 0x7fffe};
+static const uint32_t rlx_in_ComplexNormSq[] = {0x04000};
+static const uint32_t rlx_in_ComplexNormSqBackward[] = {0x04000, 0x01000};
 static const uint32_t rlx_in_Concat[] = {0x7fffe};
+static const uint32_t rlx_in_Conjugate[] = {0x04000};
 static const uint16_t rlx_enums_Conv[] = {4};
 static const uint32_t rlx_in_Conv[] = {0x03c00, 0x03c00};
 static const uint16_t rlx_enums_Conv3d[] = {4};
 static const uint32_t rlx_in_Conv3d[] = {0x03c00, 0x03c00};
+static const uint16_t rlx_enums_ConvTranspose2d[] = {4};
+static const uint32_t rlx_in_ConvTranspose2d[] = {0x03c00, 0x03c00};
+static const uint16_t rlx_enums_ConvTranspose3d[] = {4};
+static const uint32_t rlx_in_ConvTranspose3d[] = {0x03c00, 0x03c00};
 static const uint32_t rlx_in_Copy[] = {0x7fffe};
 static const uint32_t rlx_in_CumMax[] = {0x03ffc};
 static const uint32_t rlx_in_CumProd[] = {0x07ffc};
 static const uint32_t rlx_in_Cumsum[] = {0x07ffc};
 static const uint32_t rlx_in_CumsumBackward[] = {0x07ffc};
+static const uint16_t rlx_enums_DequantMatMul[] = {33, 2, 2};
+static const uint32_t rlx_in_DequantMatMul[] = {0x01c00, 0x18144, 0x09c40, 0x01c00};
+static const uint16_t rlx_enums_DequantMoEWeights[] = {33};
+static const uint32_t rlx_in_DequantMoEWeights[] = {0x00040};
+static const uint32_t rlx_in_Dequantize[] = {0x000dc, 0x03c00, 0x000dc};
 static const uint32_t rlx_in_DotGeneral[] = {0x03f30, 0x03f30};
 static const uint16_t rlx_enums_DoubleSingle[] = {10};
 static const uint32_t rlx_in_DoubleSingle[] = {0x01000, 0x01000};
 static const uint32_t rlx_in_DynamicUpdateSlice[] = {0x7fffe, 0x7fffe, 0x013fc};
 static const uint32_t rlx_in_Expand[] = {0x7fffe};
+static const uint16_t rlx_enums_Fft[] = {4, 2};
+static const uint32_t rlx_in_Fft[] = {0x07c00};
 static const uint32_t rlx_in_Fma[] = {0x03ffc, 0x03ffc, 0x03ffc};
+static const uint16_t rlx_enums_FusedConvBiasAct[] = {4, 54};
+static const uint32_t rlx_in_FusedConvBiasAct[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00};
+static const uint32_t rlx_in_FusedResidualLN[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00};
+static const uint32_t rlx_in_FusedResidualRmsNorm[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00};
+static const uint32_t rlx_in_GatedResidual[] = {0x03c00, 0x03c00, 0x03c00};
 static const uint32_t rlx_in_Gather[] = {0x7fffe, 0x013fc};
 static const uint32_t rlx_in_GatherBackward[] = {0x07ffc, 0x013fc};
 static const uint32_t rlx_in_GatherElements[] = {0x7fffe, 0x013fc};
 static const uint32_t rlx_in_GatherNd[] = {0x7fffe, 0x013fc};
+static const uint32_t rlx_in_GroupNorm[] = {0x03c00, 0x03c00, 0x03c00};
+static const uint16_t rlx_enums_Gru[] = {3};
+static const uint32_t rlx_in_Gru[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x00030};
 static const uint32_t rlx_in_Histogram[] = {0x03ffc};
 static const uint16_t rlx_enums_Im2Col[] = {4};
 static const uint32_t rlx_in_Im2Col[] = {0x03c00};
 static const uint32_t rlx_in_Interpolate3d[] = {0x7fffe};
 static const uint32_t rlx_in_KvAppend[] = {0x7fffe, 0x7fffe, 0x013fc};
 static const uint32_t rlx_in_LayerNorm[] = {0x03c00, 0x03c00, 0x03c00};
+static const uint32_t rlx_in_LayerNorm2d[] = {0x03c00, 0x03c00, 0x03c00};
+static const uint16_t rlx_enums_Lstm[] = {3};
+static const uint32_t rlx_in_Lstm[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x00030, 0x03c00};
 static const uint32_t rlx_in_MatMul[] = {0x03f30, 0x03f30};
 static const uint32_t rlx_in_Narrow[] = {0x7fffe};
 static const uint32_t rlx_in_OneHot[] = {0x013fc};
 static const uint16_t rlx_enums_Pad[] = {4};
 static const uint32_t rlx_in_Pad[] = {0x7fffe};
+static const uint16_t rlx_enums_Pool[] = {3, 4};
+static const uint32_t rlx_in_Pool[] = {0x03ffc};
+static const uint16_t rlx_enums_QConv2d[] = {4};
+static const uint32_t rlx_in_QConv2d[] = {0x00044, 0x00044, 0x00010, 0x01000};
+static const uint32_t rlx_in_QMatMul[] = {0x00044, 0x00044, 0x00010, 0x01000};
+static const uint32_t rlx_in_Quantize[] = {0x01c00, 0x03c00, 0x000cc};
 static const uint16_t rlx_enums_Reduce[] = {10};
 static const uint32_t rlx_in_Reduce[] = {0x07ffe};
 static const uint32_t rlx_in_ReluBackward[] = {0x03c00, 0x03c00};
@@ -575,7 +894,13 @@ static const uint32_t rlx_in_Resize[] = {0x7fffe};
 static const uint32_t rlx_in_ResizeNearest2x[] = {0x7fffe};
 static const uint32_t rlx_in_Reverse[] = {0x7fffe};
 static const uint32_t rlx_in_RmsNorm[] = {0x03c00, 0x03c00, 0x03c00};
+static const uint32_t rlx_in_RngNormal[] = {0x7fffe, 0x00020};
+static const uint32_t rlx_in_RngUniform[] = {0x7fffe, 0x00020};
+static const uint16_t rlx_enums_Rnn[] = {3, 2};
+static const uint32_t rlx_in_Rnn[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x00030};
 static const uint32_t rlx_in_Roll[] = {0x7fffe};
+static const uint16_t rlx_enums_Rope[] = {3};
+static const uint32_t rlx_in_Rope[] = {0x03c00, 0x03c00, 0x03c00, 0x00030};
 static const uint16_t rlx_enums_RoundToFormat[] = {4};
 static const uint32_t rlx_in_RoundToFormat[] = {0x01000};
 static const uint32_t rlx_in_ScatterAdd[] = {0x07ffc, 0x013fc, 0x07ffc};
@@ -599,42 +924,67 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"", 0, 0, 0, 0, 0, 0, 0, 0, 0, RLX_OP_LEAF},
     {"eff", rlx_enums_Activation, rlx_in_Activation, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* Activation */
     {"eff", rlx_enums_ActivationBackward, rlx_in_ActivationBackward, 0x0, 0x3, 24, 2, 2, 2, 1, 0}, /* ActivationBackward */
+    {"ef", rlx_enums_AdaLayerNorm, rlx_in_AdaLayerNorm, 0x0, 0x7, 16, 3, 3, 3, 1, 0}, /* AdaLayerNorm */
     {"ibbd", 0, rlx_in_ArgMax, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* ArgMax */
     {"ibbd", 0, rlx_in_ArgMin, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* ArgMin */
     {"ibd", 0, rlx_in_ArgSort, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* ArgSort */
+    {"eoeffeii", rlx_enums_Attention, rlx_in_Attention, 0x18, 0x7, 72, 3, 5, 5, 1, 0}, /* Attention */
+    {"iifiei", rlx_enums_AxialRope2d, rlx_in_AxialRope2d, 0x0, 0x0, 48, 1, 1, 1, 1, 0}, /* AxialRope2d */
+    {"if", 0, rlx_in_BatchNormInference, 0x6, 0x1f, 16, 5, 5, 5, 1, 0}, /* BatchNormInference */
     {"e", rlx_enums_Binary, rlx_in_Binary, 0x0, 0x3, 8, 2, 2, 2, 1, 0}, /* Binary */
     {"db", 0, rlx_in_Cast, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Cast */
     {"nn", 0, rlx_in_Clamp, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Clamp */
     {"e", rlx_enums_Compare, rlx_in_Compare, 0x0, 0x3, 8, 2, 2, 2, 1, 0}, /* Compare */
+    {"", 0, rlx_in_ComplexNormSq, 0x0, 0x0, 8, 1, 1, 1, 1, 0}, /* ComplexNormSq */
+    {"", 0, rlx_in_ComplexNormSqBackward, 0x0, 0x0, 8, 2, 2, 2, 1, 0}, /* ComplexNormSqBackward */
     {"i", 0, rlx_in_Concat, 0x0, 0x1, 8, 1, 65535, 1, 1, 0}, /* Concat */
+    {"", 0, rlx_in_Conjugate, 0x0, 0x0, 8, 1, 1, 1, 1, 0}, /* Conjugate */
     {"t", 0, 0, 0x0, 0x0, 48, 0, 0, 0, 1, RLX_OP_LEAF}, /* Constant */
     {"IIIei", rlx_enums_Conv, rlx_in_Conv, 0x0, 0x3, 64, 2, 2, 2, 1, 0}, /* Conv */
     {"IIIei", rlx_enums_Conv3d, rlx_in_Conv3d, 0x0, 0x3, 64, 2, 2, 2, 1, 0}, /* Conv3d */
+    {"IIIeiI", rlx_enums_ConvTranspose2d, rlx_in_ConvTranspose2d, 0x0, 0x3, 80, 2, 2, 2, 1, 0}, /* ConvTranspose2d */
+    {"IIIeiI", rlx_enums_ConvTranspose3d, rlx_in_ConvTranspose3d, 0x0, 0x3, 80, 2, 2, 2, 1, 0}, /* ConvTranspose3d */
     {"", 0, rlx_in_Copy, 0x0, 0x0, 8, 1, 1, 1, 1, 0}, /* Copy */
     {"ibbd", 0, rlx_in_CumMax, 0x0, 0x0, 32, 1, 1, 1, 2, 0}, /* CumMax */
     {"ibb", 0, rlx_in_CumProd, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* CumProd */
     {"ibb", 0, rlx_in_Cumsum, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* Cumsum */
     {"ibb", 0, rlx_in_CumsumBackward, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* CumsumBackward */
+    {"eieie", rlx_enums_DequantMatMul, rlx_in_DequantMatMul, 0xc, 0x0, 40, 2, 4, 4, 1, 0}, /* DequantMatMul */
+    {"eiid", rlx_enums_DequantMoEWeights, rlx_in_DequantMoEWeights, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* DequantMoEWeights */
+    {"oid", 0, rlx_in_Dequantize, 0x4, 0x0, 32, 2, 3, 3, 1, 0}, /* Dequantize */
     {"IIIId", 0, rlx_in_DotGeneral, 0x0, 0x3, 72, 2, 2, 2, 1, 0}, /* DotGeneral */
     {"eIb", rlx_enums_DoubleSingle, rlx_in_DoubleSingle, 0x2, 0x0, 32, 1, 2, 2, 1, 0}, /* DoubleSingle */
     {"i", 0, rlx_in_DynamicUpdateSlice, 0x0, 0x3, 8, 3, 3, 3, 1, 0}, /* DynamicUpdateSlice */
     {"I", 0, rlx_in_Expand, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Expand */
+    {"bieibe", rlx_enums_Fft, rlx_in_Fft, 0x0, 0x0, 48, 1, 1, 1, 1, 0}, /* Fft */
     {"", 0, rlx_in_Fma, 0x0, 0x7, 8, 3, 3, 3, 1, 0}, /* Fma */
+    {"IIIeieff", rlx_enums_FusedConvBiasAct, rlx_in_FusedConvBiasAct, 0xc, 0xf, 88, 2, 4, 4, 1, 0}, /* FusedConvBiasAct */
+    {"if", 0, rlx_in_FusedResidualLN, 0x1c, 0x1f, 16, 2, 5, 5, 2, 0}, /* FusedResidualLN */
+    {"if", 0, rlx_in_FusedResidualRmsNorm, 0x1c, 0x1f, 16, 2, 5, 5, 2, 0}, /* FusedResidualRmsNorm */
+    {"", 0, rlx_in_GatedResidual, 0x0, 0x7, 8, 3, 3, 3, 1, 0}, /* GatedResidual */
     {"i", 0, rlx_in_Gather, 0x0, 0x0, 8, 2, 2, 2, 1, 0}, /* Gather */
     {"ii", 0, rlx_in_GatherBackward, 0x0, 0x0, 16, 2, 2, 2, 1, 0}, /* GatherBackward */
     {"i", 0, rlx_in_GatherElements, 0x0, 0x0, 8, 2, 2, 2, 1, 0}, /* GatherElements */
     {"i", 0, rlx_in_GatherNd, 0x0, 0x0, 8, 2, 2, 2, 1, 0}, /* GatherNd */
+    {"if", 0, rlx_in_GroupNorm, 0x6, 0x7, 16, 1, 3, 3, 1, 0}, /* GroupNorm */
+    {"efb", rlx_enums_Gru, rlx_in_Gru, 0x78, 0x3f, 24, 3, 7, 7, 2, 0}, /* Gru */
     {"iffd", 0, rlx_in_Histogram, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Histogram */
     {"IIIeI", rlx_enums_Im2Col, rlx_in_Im2Col, 0x0, 0x0, 72, 1, 1, 1, 1, 0}, /* Im2Col */
     {"sdI", 0, 0, 0x0, 0x0, 40, 0, 0, 0, 1, RLX_OP_LEAF}, /* Input */
     {"I", 0, rlx_in_Interpolate3d, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Interpolate3d */
     {"io", 0, rlx_in_KvAppend, 0x4, 0x3, 24, 2, 3, 3, 1, 0}, /* KvAppend */
     {"if", 0, rlx_in_LayerNorm, 0x6, 0x7, 16, 1, 3, 3, 1, 0}, /* LayerNorm */
+    {"f", 0, rlx_in_LayerNorm2d, 0x6, 0x7, 8, 1, 3, 3, 1, 0}, /* LayerNorm2d */
+    {"ef", rlx_enums_Lstm, rlx_in_Lstm, 0x1f8, 0x17f, 16, 3, 9, 9, 3, 0}, /* Lstm */
     {"d", 0, rlx_in_MatMul, 0x0, 0x3, 8, 2, 2, 2, 1, 0}, /* MatMul */
     {"iii", 0, rlx_in_Narrow, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* Narrow */
     {"iinnd", 0, rlx_in_OneHot, 0x0, 0x0, 56, 1, 1, 1, 1, 0}, /* OneHot */
     {"Ien", rlx_enums_Pad, rlx_in_Pad, 0x0, 0x0, 40, 1, 1, 1, 1, 0}, /* Pad */
     {"sdIb", 0, 0, 0x0, 0x0, 48, 0, 0, 0, 1, RLX_OP_LEAF}, /* Param */
+    {"eIIIIbbeb", rlx_enums_Pool, rlx_in_Pool, 0x0, 0x0, 104, 1, 1, 1, 1, 0}, /* Pool */
+    {"IIIeiiiifd", rlx_enums_QConv2d, rlx_in_QConv2d, 0xc, 0x0, 104, 2, 4, 4, 1, 0}, /* QConv2d */
+    {"iiifd", 0, rlx_in_QMatMul, 0xc, 0x0, 40, 2, 4, 4, 1, 0}, /* QMatMul */
+    {"oid", 0, rlx_in_Quantize, 0x4, 0x0, 32, 2, 3, 3, 1, 0}, /* Quantize */
     {"eIb", rlx_enums_Reduce, rlx_in_Reduce, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Reduce */
     {"", 0, rlx_in_ReluBackward, 0x0, 0x3, 8, 2, 2, 2, 1, 0}, /* ReluBackward */
     {"Ib", 0, rlx_in_Reshape, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* Reshape */
@@ -642,7 +992,11 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"", 0, rlx_in_ResizeNearest2x, 0x0, 0x0, 8, 1, 1, 1, 1, 0}, /* ResizeNearest2x */
     {"I", 0, rlx_in_Reverse, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Reverse */
     {"if", 0, rlx_in_RmsNorm, 0x6, 0x7, 16, 1, 3, 3, 1, 0}, /* RmsNorm */
+    {"Idffni", 0, rlx_in_RngNormal, 0x3, 0x0, 64, 0, 2, 2, 1, 0}, /* RngNormal */
+    {"Idffni", 0, rlx_in_RngUniform, 0x3, 0x0, 64, 0, 2, 2, 1, 0}, /* RngUniform */
+    {"efe", rlx_enums_Rnn, rlx_in_Rnn, 0x78, 0x3f, 24, 3, 7, 7, 2, 0}, /* Rnn */
     {"II", 0, rlx_in_Roll, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Roll */
+    {"eiib", rlx_enums_Rope, rlx_in_Rope, 0x8, 0x0, 32, 3, 4, 4, 1, 0}, /* Rope */
     {"sei", rlx_enums_RoundToFormat, rlx_in_RoundToFormat, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* RoundToFormat */
     {"ii", 0, rlx_in_ScatterAdd, 0x4, 0x5, 16, 2, 3, 3, 1, 0}, /* ScatterAdd */
     {"ie", rlx_enums_ScatterElements, rlx_in_ScatterElements, 0x0, 0x5, 16, 3, 3, 3, 1, 0}, /* ScatterElements */

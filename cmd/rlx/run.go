@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func runCommand() *cobra.Command {
 			if repeat < 1 {
 				return usageError{fmt.Errorf("--repeat %d, expected at least 1", repeat)}
 			}
-			model, err := rlx.Open(args[0])
+			model, err := openFor(args[0], feed)
 			if err != nil {
 				return err
 			}
@@ -57,6 +58,22 @@ func runCommand() *cobra.Command {
 	c.Flags().IntVar(&repeat, "repeat", 1, "number of runs")
 	c.Flags().IntVar(&threads, "threads", 0, "threads that may compute; 0 for all")
 	return c
+}
+
+// openFor reads a model for any inputs, or else for those of feed, from which it takes out the ones that became constants.
+func openFor(path string, feed rlx.Feed) (*rlx.Model, error) {
+	model, err := rlx.Open(path)
+	var lacks *rlx.ModelError
+	if errors.As(err, &lacks) {
+		model, err = rlx.Open(path, rlx.For(feed))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range model.Bound() {
+		delete(feed, name)
+	}
+	return model, nil
 }
 
 func backendOptions(backend string, threads int) []rlx.Option {

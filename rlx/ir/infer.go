@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 )
@@ -90,7 +91,7 @@ func (t *Infer) operands(r *Row) {
 			continue
 		}
 		if !o.DTypes.Has(v.DType()) {
-			t.Need(false, r.DTypeC, "%s has dtype %s, expected one of %s", o.Name, v.DType(), o.DTypes)
+			t.Need(false, cmp.Or(o.DTypeC, r.DTypeC), "%s has dtype %s, expected one of %s", o.Name, v.DType(), o.DTypes)
 			return
 		}
 		if r.SameC != "" && o.DTypes == r.In[0].DTypes {

@@ -45,7 +45,8 @@ type Operand struct {
 	Name     string
 	DTypes   DTypeSet
 	Optional bool
-	Variadic bool // one or more; the last operand only
+	Variadic bool   // one or more; the last operand only
+	DTypeC   string // constraint cited for a dtype outside the set, where it is not the row's
 }
 
 // In is a required operand, Opt an optional one, Many one or more.
@@ -55,6 +56,12 @@ func Opt(name string, dtypes DTypeSet) Operand {
 }
 func Many(name string, dtypes DTypeSet) Operand {
 	return Operand{Name: name, DTypes: dtypes, Variadic: true}
+}
+
+// Cite is the operand with a constraint of its own for illegal dtypes.
+func (o Operand) Cite(constraint string) Operand {
+	o.DTypeC = constraint
+	return o
 }
 
 // Tolerance is the class by which results of a row are compared between backends:

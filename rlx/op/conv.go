@@ -80,16 +80,7 @@ func withBias(y, bias ir.Value, rank int) ir.Value {
 	if bias.IsZero() || y.Poisoned() || bias.Poisoned() {
 		return y
 	}
-	return Add(y, channelColumn(bias, rank))
-}
-
-// channelColumn is v [O] as [O, 1..], which broadcasts along axis 1 of a tensor of the given rank.
-func channelColumn(v ir.Value, rank int) ir.Value {
-	shape := []ir.Dim{v.Dim(0)}
-	for range rank - 2 {
-		shape = append(shape, ir.D(1))
-	}
-	return Reshape(v, shape...)
+	return Add(y, alongAxis(bias, 1, rank))
 }
 
 // Im2Col lays the windows of x out as the rows of a matrix: row (n, p), column (c, t) is x[n, c, p*stride + t*dilation - begin], or 0
@@ -180,9 +171,8 @@ func orOnes(v []int64, r int) []int64 {
 	return ones
 }
 
-// checkWindow checks constraints C4 to C6 and returns the geometry.
-func checkWindow(t *ir.Infer, stride, dilation, padding []int64, mode AutoPad, size, kernel []ir.Dim) (Window, bool) {
-	r := len(size)
+// listsFit checks constraints C4 and C5 of the lists for r spatial axes.
+func listsFit(t *ir.Infer, stride, dilation, padding []int64, mode AutoPad, r int) bool {
 	for _, l := range []struct {
 		name string
 		v    []int64
@@ -193,7 +183,12 @@ func checkWindow(t *ir.Infer, stride, dilation, padding []int64, mode AutoPad, s
 	for _, p := range padding {
 		t.Need(mode == "none" || p == 0, "C5", "padding %v beside auto_pad %s, expected none or zeros", padding, mode)
 	}
-	if !t.OK() {
+	return t.OK()
+}
+
+// checkWindow checks constraints C4 to C6 and returns the geometry.
+func checkWindow(t *ir.Infer, stride, dilation, padding []int64, mode AutoPad, size, kernel []ir.Dim) (Window, bool) {
+	if !listsFit(t, stride, dilation, padding, mode, len(size)) {
 		return Window{}, false
 	}
 	w := ConvWindow(stride, dilation, padding, mode, size, kernel)
@@ -208,13 +203,20 @@ func checkWindow(t *ir.Infer, stride, dilation, padding []int64, mode AutoPad, s
 	return w, t.OK()
 }
 
-// inferConv is the result type of a convolution of x with w, of rank least to most.
+// inferConv gives the result of a convolution of x with w, of rank least to most.
 func inferConv(t *ir.Infer, a *ConvAttrs, least, most int) {
+	if y, ok := convResult(t, a, least, most); ok {
+		t.Out(y)
+	}
+}
+
+// convResult checks constraints C1 to C6 and returns the type of the result.
+func convResult(t *ir.Infer, a *ConvAttrs, least, most int) (ir.Type, bool) {
 	x, w := t.Type(0), t.Type(1)
 	rank := len(x.Shape)
 	if !t.Need(rank >= least && rank <= most, "C1", "x has rank %d, expected %d to %d", rank, least, most) ||
 		!t.Need(len(w.Shape) == rank, "C1", "w has rank %d and x %d, expected equal ranks", len(w.Shape), rank) {
-		return
+		return ir.Type{}, false
 	}
 	for i, d := range []ir.Dim{x.Shape[1], w.Shape[0]} {
 		n, known := d.Static()
@@ -222,9 +224,8 @@ func inferConv(t *ir.Infer, a *ConvAttrs, least, most int) {
 	}
 	t.Need(!w.Shape[1].Mul(ir.D(a.Groups)).Differs(x.Shape[1]), "C3", "x has %s channels, w of shape %v with groups %d expects %s",
 		x.Shape[1], w.Shape, a.Groups, w.Shape[1].Mul(ir.D(a.Groups)))
-	if win, ok := checkWindow(t, a.Stride, a.Dilation, a.Padding, a.AutoPad, x.Shape[2:], w.Shape[2:]); ok {
-		t.Out(ir.Type{DType: x.DType, Shape: append([]ir.Dim{x.Shape[0], w.Shape[0]}, win.Out...)})
-	}
+	win, ok := checkWindow(t, a.Stride, a.Dilation, a.Padding, a.AutoPad, x.Shape[2:], w.Shape[2:])
+	return ir.Type{DType: x.DType, Shape: append([]ir.Dim{x.Shape[0], w.Shape[0]}, win.Out...)}, ok
 }
 
 func inferIm2Col(t *ir.Infer, a *Im2ColAttrs) {

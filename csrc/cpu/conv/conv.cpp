@@ -1,16 +1,16 @@
-// Conv and Conv3d of f32, f16 and bf16 as a product: y[o, (n, p)] = sum over (c, t) of w[o, (c, t)] * x[n, c, p + t], for each group.
+// Conv, Conv3d and FusedConvBiasAct of f32, f16 and bf16 as a product: y[o, (n, p)] = sum over (c, t) of w[o, (c, t)] * x[n, c, p + t], for
+// each group.
 // Contract: channels, then kernel positions ascending in one f32 accumulator per element, one rounding at the end; an element has the same
 // bits whatever the batch and the threads. Bound: 1.5 K eps sum |w||x|, K = channels of a group times kernel positions.
 //
 // A unit is a block of result channels by some panels of columns (n, p). Slices of the matrix of windows are made panel by panel as they
 // are used, so that scratch does not grow with x. w lies packed in panels of tile rows: in the weights when it is constant, else in scratch.
-// Where each result channel reads one channel of x and shares it with few others, rows are computed directly.
+// Where each result channel reads one channel of x and shares it with few others, the kernel slides over planes of x: see plane.h.
 #include "../core/rlx_begin.h"
 
-#include "../core/isa.h"
 #include "../core/pool.h"
-#include "../matmul/gemm_tile.h"
 #include "conv.h"
+#include "ending.h"
 
 namespace rlx {
 namespace conv {
@@ -20,24 +20,12 @@ constexpr int64_t kSlice = 512;         // depth: a slice of a panel is 64 KB
 constexpr int64_t kSums = 32768;        // floats of sums of a unit
 constexpr int64_t kBlockRows = 512, kBlockPanels = 4;
 constexpr int64_t kChunkFma = 1 << 16;  // about a microsecond: less is not worth handing to another thread
-constexpr int64_t kFewOuts = 2;         // result channels of a group that are computed directly
+constexpr int64_t kFewOuts = 2;         // result channels of a group for which the kernel slides
 
 int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t align64_bytes(int64_t n) { return (n + 63) & ~int64_t(63); }
-
-const ConvSet &set_of(int isa) {
-#if defined(RLX_X86)
-  if (isa == ISA_AVX512) return conv_avx512;
-  if (isa == ISA_AVX2) return conv_avx2;
-#else
-  (void)isa;
-#endif
-  return conv_generic;
-}
-
-const Form &form_of(const ConvSet &s, uint32_t dtype) { return dtype == RLX_F16 ? s.f16 : dtype == RLX_BF16 ? s.bf16 : s.f32; }
 
 struct Job {
   const Call *c;
@@ -52,12 +40,13 @@ struct Job {
   const float *packed;
   const char *x;
   char *y;
+  Ending ending;
 };
 
 // Rows [row_start(p), row_start(p + 1)) of a group are row panel p: heights differ by one at most.
 int64_t row_start(const Job &j, int64_t p) { return p * (j.w.outs / j.row_panels) + min64(p, j.w.outs % j.row_panels); }
 
-bool direct(const Command &c, const Window &w) { return c.in[0].dtype == RLX_F32 && w.per == 1 && w.outs <= kFewOuts; }
+bool direct(const Window &w) { return w.per == 1 && w.outs <= kFewOuts && plane_of(w).fits; }
 
 // Everything but the memory. The slot is as large as any number of threads makes it.
 void plan(const Command &c, const ConvSet &s, const Window &w, int threads, Job *j) {
@@ -195,7 +184,12 @@ void put_block(const Job &j, const Block &b) {
   for (int64_t at = first; at < last;) {
     const int64_t item = at / w.points, p = at % w.points, n = min64(last - at, w.points - p);
     char *y = j.y + ((item * w.groups * w.outs + b.g * w.outs + top) * w.points + p) * j.form->bytes;
-    for (int64_t i = 0; i < rows; i++) j.form->put(y + i * w.points * j.form->bytes, b.sums + i * wide + at - first, n);
+    for (int64_t i = 0; i < rows; i++) {
+      float *sums = b.sums + i * wide + at - first;
+      const int64_t o = b.g * w.outs + top + i;
+      if (j.ending.present) end_sums(j.ending, *j.form, sums, n, o, (item * w.groups * w.outs + o) * w.points + p);
+      j.form->put(y + i * w.points * j.form->bytes, sums, n);
+    }
     at += n;
   }
 }
@@ -220,16 +214,44 @@ void units(void *ctx, int64_t begin, int64_t end, int slot) {
   }
 }
 
-// One row of one result channel a unit.
-void depth_rows(void *ctx, int64_t begin, int64_t end, int) {
-  const Job &j = *static_cast<const Job *>(ctx);
+// Sliding over planes. Scratch: the offsets of kernel positions, then for each thread a kernel, the planes and the sums of a patch.
+struct Sliding {
+  const Job *j;
+  Plane p;
+  int64_t *offset;
+  int64_t kernel, slot;  // floats
+  float *slots;
+};
+
+Sliding sliding_of(const Job &j, void *scratch) {
+  Sliding s = {&j, plane_of(j.w), static_cast<int64_t *>(scratch), align64_bytes(j.w.taps * int64_t(sizeof(float))) / int64_t(sizeof(float)), 0, nullptr};
+  s.slot = (s.kernel + s.p.total + s.p.sums + 15) & ~int64_t(15);
+  s.slots = reinterpret_cast<float *>(static_cast<char *>(scratch) + align64_bytes(j.w.taps * int64_t(sizeof(int64_t))));
+  return s;
+}
+
+void depth_patches(void *ctx, int64_t begin, int64_t end, int slot) {
+  const Sliding &s = *static_cast<const Sliding *>(ctx);
+  const Job &j = *s.j;
   const Window &w = j.w;
-  const float *x = reinterpret_cast<const float *>(j.x);
+  const Form &f = *j.form;
+  float *kernel = s.slots + slot * s.slot, *planes = kernel + s.kernel, *sums = planes + s.p.total;
   for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
-    const int64_t o = u / (w.out[0] * w.out[1]) % (w.groups * w.outs), item = u / (w.out[0] * w.out[1] * w.groups * w.outs);
-    DepthRow r = {&w, x + item * w.xs[0] + o / w.outs * w.xs[1], j.c->in_ptr<float>(1) + o * w.ws[0], reinterpret_cast<float *>(j.y) + u * w.out[2],
-                  u / w.out[1] % w.out[0], u % w.out[1]};
-    j.set->depth_row(r);
+    const Patch a = patch_of(w, s.p, u);
+    const int64_t o = a.channel % (w.groups * w.outs), item = a.channel / (w.groups * w.outs);
+    const char *k = j.c->in_ptr<char>(1) + o * w.ws[0] * f.bytes;
+    for (int64_t t = 0; t < w.taps; t += w.kernel[2])
+      f.spread(kernel + t, 1, k + (t / (w.kernel[1] * w.kernel[2]) * w.ws[2] + t / w.kernel[2] % w.kernel[1] * w.ws[3]) * f.bytes, w.ws[4], w.kernel[2]);
+    f.lay(w, s.p, a, j.x + (item * w.xs[0] + o / w.outs * w.xs[1]) * f.bytes, 0, planes);
+    const int64_t n = (a.rows - 1) * s.p.pitch + a.cols;
+    j.set->depth_sums(planes, s.offset, kernel, w.taps, sums, n);
+    const bool by_rows = j.ending.residual != nullptr;
+    if (j.ending.present && !by_rows) end_sums(j.ending, f, sums, n, o, 0);
+    for (int64_t i = 0; i < a.rows; i++) {
+      const int64_t at = ((a.channel * w.out[0] + a.od) * w.out[1] + a.oh + i) * w.out[2] + a.ow;
+      if (by_rows) end_sums(j.ending, f, sums + i * s.p.pitch, a.cols, o, at);
+      f.put(j.y + at * f.bytes, sums + i * s.p.pitch, a.cols);
+    }
   }
 }
 
@@ -238,9 +260,11 @@ template <int Isa> void run(const Call &c) {
   const Window w = window_of_conv(*c.cmd);
   plan(*c.cmd, set_of(Isa), w, c.threads(), &j);
   j.c = &c, j.x = c.in_ptr<char>(0), j.y = c.out_ptr<char>(0);
-  if (direct(*c.cmd, w)) {
-    const int64_t rows = w.items * w.groups * w.outs * w.out[0] * w.out[1];
-    return c.parallel(rows, 1 + kChunkFma / 4 / (w.out[2] * w.taps), depth_rows, &j);
+  j.ending = ending_of(c, Isa);
+  if (direct(w)) {
+    Sliding s = sliding_of(j, c.scratch);
+    plane_offsets(w, s.p, s.offset);
+    return c.parallel(patches(w, s.p, w.items * w.groups * w.outs), 1 + kChunkFma / 2 / (1 + s.p.sums * w.taps), depth_patches, &s);
   }
   if (j.row_panels == 0 || j.col_panels == 0) return;
   j.packed = static_cast<const float *>(c.cmd->packed);
@@ -258,8 +282,13 @@ template <int Isa> void run(const Call &c) {
 int32_t conv_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
   const Window w = window_of_conv(c);
-  if (direct(c, w)) return RLX_OK;
   Job j = {};
+  if (direct(w)) {
+    j.w = w;
+    const Sliding d = sliding_of(j, nullptr);
+    c.scratch = align64_bytes(w.taps * int64_t(sizeof(int64_t))) + prepare.max_threads * d.slot * int64_t(sizeof(float));
+    return RLX_OK;
+  }
   const ConvSet &s = set_of(prepare.isa);
   plan(c, s, w, prepare.max_threads, &j);
   const void *src = prepare.constant_view(prepare, 1);

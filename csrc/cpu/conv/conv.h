@@ -1,7 +1,8 @@
 // What an instruction set does for a convolution of f32, f16 or bf16. Work elements are f32.
 #pragma once
+#include "../core/isa.h"
 #include "../matmul/gemm_tile.h"
-#include "window.h"
+#include "plane.h"
 
 namespace rlx {
 namespace conv {
@@ -21,22 +22,29 @@ struct Form {
   // dst[kk*h] = src[kk*sk] for kk < k
   void (*spread)(float *dst, int h, const void *src, int64_t sk, int64_t k);
   void (*put)(void *y, const float *sums, int64_t n);
-};
-
-// One row of a result channel that reads one channel of x; see depthwise in conv_body.h.
-struct DepthRow {
-  const Window *w;
-  const float *x, *k;  // the channel, and its kernel
-  float *y;
-  int64_t od, oh;
+  // The planes of a patch of a channel, as plane.h says; pad stands where there is no x.
+  void (*lay)(const Window &w, const Plane &p, const Patch &a, const void *channel, float pad, float *to);
 };
 
 struct ConvSet {
   const matmul::TileSetF32 *tiles;
   Form f32, f16, bf16;
-  void (*depth_row)(const DepthRow &);
+  // sums[i] = sum over t of k[t] * x[offset[t] + i]; touches whole vectors
+  void (*depth_sums)(const float *x, const int64_t *offset, const float *k, int64_t taps, float *sums, int64_t n);
 };
 extern const ConvSet conv_generic, conv_avx2, conv_avx512;
+
+inline const ConvSet &set_of(int isa) {
+#if defined(RLX_X86)
+  if (isa == ISA_AVX512) return conv_avx512;
+  if (isa == ISA_AVX2) return conv_avx2;
+#else
+  (void)isa;
+#endif
+  return conv_generic;
+}
+
+inline const Form &form_of(const ConvSet &s, uint32_t dtype) { return dtype == RLX_F16 ? s.f16 : dtype == RLX_BF16 ? s.bf16 : s.f32; }
 
 }  // namespace conv
 }  // namespace rlx

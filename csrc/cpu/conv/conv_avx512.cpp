@@ -1,4 +1,4 @@
-// Packing and the depthwise row of convolutions for AVX-512. See conv_body.h.
+// Packing and depthwise sums of convolutions for AVX-512. See conv_body.h.
 #include "../core/rlx_begin.h"
 
 #include "conv.h"
@@ -9,13 +9,13 @@ namespace conv {
 
 RLX_TARGET_AVX512_BEGIN
 namespace {
-constexpr bool FUSED = true;
 #include "../core/vec_avx512.h"
+#include "step.h"
 #include "conv_body.h"
 }  // namespace
 RLX_TARGET_END
 
-extern const ConvSet conv_avx512 = {&matmul::kTilesF32Avx512, form<F32>(), form<F16>(), form<BF16>(), depth_row};
+extern const ConvSet conv_avx512 = {&matmul::kTilesF32Avx512, form<F32>(), form<F16>(), form<BF16>(), depth_sums};
 
 }  // namespace conv
 }  // namespace rlx

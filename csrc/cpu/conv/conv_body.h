@@ -1,5 +1,5 @@
-// Packing and the depthwise row, written once over the vector types. Text for the anonymous namespace of an instruction set, after
-// vec_<isa>.h; FUSED says whether its fma rounds once.
+// Packing and depthwise sums, written once over the vector types. Text for the anonymous namespace of an instruction set, after
+// vec_<isa>.h and step.h.
 
 struct F32 {
   typedef float type;
@@ -23,24 +23,6 @@ struct BF16 {
   static RLX_FN void put_part(uint16_t *p, vf x, int n) { store_bf16_part(p, x, n); }
 };
 
-// p[0], p[2], ...: the second load starts one element early, so as not to pass the last one.
-template <class V> RLX_FN V get_second(const float *p) {
-  const V a = load(p), b = load(p + LANES - 1);
-  if constexpr (LANES == 16) return {__builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)};
-  else if constexpr (LANES == 8) return {__builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 9, 11, 13, 15)};
-  else return {__builtin_shufflevector(a.v, b.v, 0, 2, 5, 7)};
-}
-
-// Elements that lie step apart: the next n of them.
-template <class F> RLX_FN vf get_step(const typename F::type *p, int64_t step, int n) {
-  if (step == 1) return n == LANES ? F::get(p) : F::get_part(p, n);
-  if constexpr (sizeof(*p) == 4) {
-    if (step == 2 && n == LANES) return get_second<vf>(p);
-  }
-  typename F::type near[LANES] = {};
-  for (int i = 0; i < n; i++) near[i] = p[i * step];
-  return n == LANES ? F::get(near) : F::get_part(near, n);
-}
 RLX_FN void put_n(float *p, vf x, int n) { n == LANES ? store(p, x) : store_part(p, x, n); }
 
 template <class F>
@@ -76,73 +58,54 @@ template <class F> void put(void *to, const float *sums, int64_t n) {
   if (i < n) F::put_part(y + i, load_part(sums + i, int(n - i)), int(n - i));
 }
 
-template <class F> constexpr Form form() { return {int(sizeof(typename F::type)), columns<F>, spread<F>, put<F>}; }
-
-// A depthwise row with the kernel positions of the outer axes that fall into x.
-struct Depth {
-  const DepthRow &r;
-  int64_t d0, d1, h0, h1;
-  RLX_FN const float *x(int64_t kd, int64_t kh) const {
-    const Window &w = *r.w;
-    return r.x + (r.od * w.stride[0] + kd * w.dilation[0] - w.begin[0]) * w.xs[2] + (r.oh * w.stride[1] + kh * w.dilation[1] - w.begin[1]) * w.xs[3];
-  }
-  RLX_FN const float *k(int64_t kd, int64_t kh) const { return r.k + kd * r.w->ws[2] + kh * r.w->ws[3]; }
-};
-
-// N vectors of results, all of whose kernel positions fall into x; the last one has n lanes.
-template <int N> RLX_FN void inner(const Depth &t, int64_t ow, int n) {
-  const Window &w = *t.r.w;
-  const int64_t step = w.stride[2] * w.xs[4], move = w.dilation[2] * w.xs[4];
-  vf sum[N];
-  for (int v = 0; v < N; v++) sum[v] = splat<vf>(0.0);
-  for (int64_t kd = t.d0; kd < t.d1; kd++)
-    for (int64_t kh = t.h0; kh < t.h1; kh++) {
-      const float *x = t.x(kd, kh) + ow * step - w.begin[2] * w.xs[4], *k = t.k(kd, kh);
-      for (int64_t kw = 0; kw < w.kernel[2]; kw++, x += move, k += w.ws[4]) {
-        const vf weight = splat<vf>(*k);
-        for (int v = 0; v < N; v++) sum[v] = fma(weight, get_step<F32>(x + v * LANES * step, step, v + 1 < N ? LANES : n), sum[v]);
+// The planes of a patch: see plane.h. pad stands where there is no x.
+template <class F> void lay(const Window &w, const Plane &p, const Patch &a, const void *channel, float pad, float *to) {
+  const int64_t rows = a.rows + p.extra[1], step = w.stride[2] * w.xs[4];
+  const vf none = splat<vf>(pad);
+  auto fill = [=](float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES) put_n(y + i, none, int(n - i < LANES ? n - i : LANES));
+  };
+  for (int64_t plane = 0; plane < w.kernel[0] * p.slots[1] * p.slots[2]; plane++, to += p.floats) {
+    const int64_t kd = plane / (p.slots[1] * p.slots[2]), d = a.od * w.stride[0] + kd * w.dilation[0] - w.begin[0];
+    const int64_t top = a.oh * w.stride[1] + start(w, 1, plane / p.slots[2] % p.slots[1]) - w.begin[1];
+    const int64_t left = a.ow * w.stride[2] + start(w, 2, plane % p.slots[2]) - w.begin[2];
+    int64_t j0 = left < 0 ? steps(-left, w.stride[2]) : 0, j1 = left < w.size[2] ? steps(w.size[2] - left, w.stride[2]) : 0;
+    if (j1 > p.pitch) j1 = p.pitch;
+    if (j0 > j1) j0 = j1;
+    for (int64_t i = 0; i < rows; i++) {
+      const int64_t h = top + i * w.stride[1];
+      float *y = to + i * p.pitch;
+      if (d < 0 || d >= w.size[0] || h < 0 || h >= w.size[1]) {
+        fill(y, p.pitch);
+        continue;
       }
+      const typename F::type *x = static_cast<const typename F::type *>(channel) + d * w.xs[2] + h * w.xs[3] + left * w.xs[4];
+      fill(y, j0);
+      for (int64_t j = j0; j < j1; j += LANES) {
+        const int n = int(j1 - j < LANES ? j1 - j : LANES);
+        put_n(y + j, get_step<F>(x + j * step, step, n), n);
+      }
+      fill(y + j1, p.pitch - j1);
     }
-  for (int v = 0; v < N; v++) put_n(t.r.y + ow + v * LANES, sum[v], v + 1 < N ? LANES : n);
+  }
 }
 
-// One result near the edge: the same sum without the positions outside x.
-void edge(const Depth &t, int64_t ow) {
-  const Window &w = *t.r.w;
-  float sum = 0;
-  for (int64_t kd = t.d0; kd < t.d1; kd++)
-    for (int64_t kh = t.h0; kh < t.h1; kh++)
-      for (int64_t kw = 0; kw < w.kernel[2]; kw++) {
-        const int64_t at = ow * w.stride[2] + kw * w.dilation[2] - w.begin[2];
-        if (at < 0 || at >= w.size[2]) continue;
-        const float k = t.k(kd, kh)[kw * w.ws[4]], x = t.x(kd, kh)[at * w.xs[4]];
-        sum = FUSED ? __builtin_fmaf(k, x, sum) : k * x + sum;
-      }
-  t.r.y[ow] = sum;
+template <class F> constexpr Form form() { return {int(sizeof(typename F::type)), columns<F>, spread<F>, put<F>, lay<F>}; }
+
+template <int N> RLX_FN void depth_vectors(const float *x, const int64_t *offset, const float *k, int64_t taps, float *sums) {
+  vf s[N];
+  for (int v = 0; v < N; v++) s[v] = splat<vf>(0.0);
+  for (int64_t t = 0; t < taps; t++) {
+    const vf weight = splat<vf>(k[t]);
+    for (int v = 0; v < N; v++) s[v] = fma(weight, load(x + offset[t] + v * LANES), s[v]);
+  }
+  for (int v = 0; v < N; v++) store(sums + v * LANES, s[v]);
 }
 
-// The kernel positions [lo, hi) of an axis that fall into x, seen from result position p.
-void inside(const Window &w, int axis, int64_t p, int64_t *lo, int64_t *hi) {
-  const int64_t first = p * w.stride[axis] - w.begin[axis], d = w.dilation[axis];
-  *lo = first < 0 ? (d - 1 - first) / d : 0;
-  *hi = first < w.size[axis] ? (w.size[axis] - first + d - 1) / d : 0;
-  if (*hi > w.kernel[axis]) *hi = w.kernel[axis];
-  if (*lo > *hi) *lo = *hi;
-}
-
-// y[ow] = sum over the kernel of k * x, positions ascending, in one accumulator of f32.
-void depth_row(const DepthRow &r) {
-  const Window &w = *r.w;
-  Depth t = {r, 0, 0, 0, 0};
-  inside(w, 0, r.od, &t.d0, &t.d1);
-  inside(w, 1, r.oh, &t.h0, &t.h1);
-  int64_t lo, hi, unused;
-  seen(w, 2, 0, &lo, &unused);
-  seen(w, 2, w.kernel[2] - 1, &unused, &hi);
-  if (lo > hi) lo = hi;  // a kernel wider than x: all results are near the edge
-  int64_t ow = 0;
-  for (; ow < lo; ow++) edge(t, ow);
-  for (; ow + 4 * LANES <= hi; ow += 4 * LANES) inner<4>(t, ow, LANES);
-  for (; ow < hi; ow += LANES) inner<1>(t, ow, int(hi - ow < LANES ? hi - ow : LANES));
-  for (ow = hi; ow < w.out[2]; ow++) edge(t, ow);
+// sums[i] = sum over t of k[t] * x[offset[t] + i], kernel positions ascending in one accumulator. Touches whole vectors.
+void depth_sums(const float *x, const int64_t *offset, const float *k, int64_t taps, float *sums, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 * LANES <= n; i += 8 * LANES) depth_vectors<8>(x + i, offset, k, taps, sums + i);
+  for (; i + 2 * LANES < n; i += 4 * LANES) depth_vectors<4>(x + i, offset, k, taps, sums + i);
+  for (; i < n; i += LANES) depth_vectors<1>(x + i, offset, k, taps, sums + i);
 }

@@ -1,4 +1,4 @@
-// Packing and the depthwise row of convolutions for any machine. See conv_body.h.
+// Packing and depthwise sums of convolutions for any machine. See conv_body.h.
 #include "../core/rlx_begin.h"
 
 #include "conv.h"
@@ -7,12 +7,12 @@ namespace rlx {
 namespace conv {
 
 namespace {
-constexpr bool FUSED = false;
 #include "../core/vec_generic.h"
+#include "step.h"
 #include "conv_body.h"
 }  // namespace
 
-extern const ConvSet conv_generic = {&matmul::kTilesF32Generic, form<F32>(), form<F16>(), form<BF16>(), depth_row};
+extern const ConvSet conv_generic = {&matmul::kTilesF32Generic, form<F32>(), form<F16>(), form<BF16>(), depth_sums};
 
 }  // namespace conv
 }  // namespace rlx

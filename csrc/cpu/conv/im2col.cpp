@@ -1,6 +1,7 @@
 // Im2Col, and convolutions of f64.
 #include "../core/rlx_begin.h"
 
+#include "ending.h"
 #include "window.h"
 
 namespace rlx {
@@ -47,6 +48,7 @@ void im2col(const Call &c, Range r) {
 // sum |w||x|.
 void conv_f64(const Call &c, Range r) {
   const Window w = window_of_conv(*c.cmd);
+  const Ending ending = ending_of(c, ISA_GENERIC);
   const int64_t outs = w.groups * w.outs, step = w.stride[2] * w.xs[4];
   for (int64_t u = r.begin; u < r.end && !c.stopped(); u++) {
     const int64_t oh = u % w.out[1], od = u / w.out[1] % w.out[0], o = u / (w.out[1] * w.out[0]) % outs, item = u / (w.out[1] * w.out[0] * outs);
@@ -63,6 +65,7 @@ void conv_f64(const Call &c, Range r) {
       const double *from = x + ch * w.xs[1] + d * w.xs[2] + h * w.xs[3] + (kw * w.dilation[2] - w.begin[2]) * w.xs[4];
       for (int64_t i = lo; i < hi; i++) y[i] += v * from[i * step];
     }
+    if (ending.present) end_row_f64(ending, y, w.out[2], o, u * w.out[2]);
   }
 }
 

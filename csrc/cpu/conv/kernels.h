@@ -1,7 +1,8 @@
-// The kernels of the conv family. Every row takes strided operands: x is read through its strides as windows are made.
+// The kernels of the conv family. Conv, Conv3d and Im2Col read x through its strides as windows are made.
 
-// sum_rows: units are rows of result 0, with a grain by the length of their sums.
+// Units are rows of result 0, with a grain by the length of their sums.
 SPLIT(sum_rows)
+SPLIT(transposed_rows)
 
 KERNEL(Conv, f32, generic, strided, whole, conv_f32_generic)
 KERNEL(Conv, f32, avx2, strided, whole, conv_f32_avx2)
@@ -22,5 +23,35 @@ KERNEL(Conv3d, half, avx2, strided, whole, conv_f32_avx2)
 KERNEL(Conv3d, half, avx512, strided, whole, conv_f32_avx512)
 PREPARE(Conv3d, half, conv_prepare)
 KERNEL(Conv3d, f64, generic, strided, sum_rows, conv_f64)
+
+KERNEL(FusedConvBiasAct, f32, generic, dense, whole, conv_f32_generic)
+KERNEL(FusedConvBiasAct, f32, avx2, dense, whole, conv_f32_avx2)
+KERNEL(FusedConvBiasAct, f32, avx512, dense, whole, conv_f32_avx512)
+PREPARE(FusedConvBiasAct, f32, conv_prepare)
+KERNEL(FusedConvBiasAct, half, generic, dense, whole, conv_f32_generic)
+KERNEL(FusedConvBiasAct, half, avx2, dense, whole, conv_f32_avx2)
+KERNEL(FusedConvBiasAct, half, avx512, dense, whole, conv_f32_avx512)
+PREPARE(FusedConvBiasAct, half, conv_prepare)
+KERNEL(FusedConvBiasAct, f64, generic, dense, sum_rows, conv_f64)
+
+KERNEL(ConvTranspose2d, f32, generic, dense, whole, conv_transpose_f32_generic)
+KERNEL(ConvTranspose2d, f32, avx2, dense, whole, conv_transpose_f32_avx2)
+KERNEL(ConvTranspose2d, f32, avx512, dense, whole, conv_transpose_f32_avx512)
+PREPARE(ConvTranspose2d, f32, conv_transpose_prepare)
+KERNEL(ConvTranspose2d, half, generic, dense, whole, conv_transpose_f32_generic)
+KERNEL(ConvTranspose2d, half, avx2, dense, whole, conv_transpose_f32_avx2)
+KERNEL(ConvTranspose2d, half, avx512, dense, whole, conv_transpose_f32_avx512)
+PREPARE(ConvTranspose2d, half, conv_transpose_prepare)
+KERNEL(ConvTranspose2d, f64, generic, dense, transposed_rows, conv_transpose_f64)
+
+KERNEL(ConvTranspose3d, f32, generic, dense, whole, conv_transpose_f32_generic)
+KERNEL(ConvTranspose3d, f32, avx2, dense, whole, conv_transpose_f32_avx2)
+KERNEL(ConvTranspose3d, f32, avx512, dense, whole, conv_transpose_f32_avx512)
+PREPARE(ConvTranspose3d, f32, conv_transpose_prepare)
+KERNEL(ConvTranspose3d, half, generic, dense, whole, conv_transpose_f32_generic)
+KERNEL(ConvTranspose3d, half, avx2, dense, whole, conv_transpose_f32_avx2)
+KERNEL(ConvTranspose3d, half, avx512, dense, whole, conv_transpose_f32_avx512)
+PREPARE(ConvTranspose3d, half, conv_transpose_prepare)
+KERNEL(ConvTranspose3d, f64, generic, dense, transposed_rows, conv_transpose_f64)
 
 KERNEL(Im2Col, float, generic, strided, rows, im2col)

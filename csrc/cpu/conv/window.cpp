@@ -6,11 +6,6 @@ namespace rlx {
 namespace conv {
 namespace {
 
-struct Lists {
-  const Ints *stride, *dilation, *padding;
-  int64_t auto_pad;
-};
-
 // Padding in front: r entries pad both sides alike, 2r are all begins, then all ends.
 int64_t begin_of(const Lists &l, int axis, int64_t size, int64_t eff, int64_t stride) {
   if (l.auto_pad == rlx_AutoPad_none) return l.padding->n > 0 ? l.padding->v[axis] : 0;
@@ -19,8 +14,9 @@ int64_t begin_of(const Lists &l, int axis, int64_t size, int64_t eff, int64_t st
   return l.auto_pad == rlx_AutoPad_same_upper ? total / 2 : total - total / 2;
 }
 
-// out is what Infer found: it says how far the window goes, so that the padding behind is not needed.
-void fill(Window *w, const Operand &x, const int64_t *kernel, const int64_t *out, const Lists &l) {
+}  // namespace
+
+void fill_window(Window *w, const Operand &x, const int64_t *kernel, const int64_t *out, const Lists &l) {
   const int r = int(x.rank) - 2;
   w->items = x.dims[0], w->channels = x.dims[1];
   w->xs[0] = x.strides[0], w->xs[1] = x.strides[1];
@@ -42,16 +38,37 @@ void fill(Window *w, const Operand &x, const int64_t *kernel, const int64_t *out
   }
 }
 
-}  // namespace
-
 Window window_of_conv(const Command &c) {
   Window w = {};
-  const rlx_ConvAttrs &a = *static_cast<const rlx_ConvAttrs *>(c.attrs);
   const Operand &x = c.in[0], &k = c.in[1], &y = c.out[0];
-  fill(&w, x, k.dims + 2, y.dims + 2, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
-  w.groups = a.groups, w.per = k.dims[1], w.outs = k.dims[0] / a.groups;
+  if (c.op == RLX_OP_FusedConvBiasAct) {
+    const rlx_FusedConvAttrs &a = *static_cast<const rlx_FusedConvAttrs *>(c.attrs);
+    fill_window(&w, x, k.dims + 2, y.dims + 2, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
+    w.groups = a.groups;
+  } else {
+    const rlx_ConvAttrs &a = *static_cast<const rlx_ConvAttrs *>(c.attrs);
+    fill_window(&w, x, k.dims + 2, y.dims + 2, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
+    w.groups = a.groups;
+  }
+  w.per = k.dims[1], w.outs = k.dims[0] / w.groups;
   w.ws[0] = k.strides[0], w.ws[1] = k.strides[1];
   for (uint32_t i = 2; i < k.rank; i++) w.ws[5 - k.rank + i] = k.strides[i];
+  return w;
+}
+
+Window window_of_transpose(const Command &c) {
+  Window w = {};
+  const rlx_ConvTransposeAttrs &a = *static_cast<const rlx_ConvTransposeAttrs *>(c.attrs);
+  const Operand &x = c.in[0], &k = c.in[1], &y = c.out[0];
+  fill_window(&w, y, k.dims + 2, x.dims + 2, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
+  for (uint32_t i = 0; i + 2 < x.rank; i++) {
+    const uint32_t at = 5 - x.rank + i;
+    if (a.auto_pad != rlx_AutoPad_same_upper && a.auto_pad != rlx_AutoPad_same_lower) continue;
+    const int64_t more = a.output_padding.n > 0 ? a.output_padding.v[i] : 0;
+    const int64_t total = w.dilation[at] * (w.kernel[at] - 1) + 1 + more - w.stride[at], half = total > 0 ? total / 2 : 0;
+    w.begin[at] = a.auto_pad == rlx_AutoPad_same_upper || total <= 0 ? half : total - half;
+  }
+  w.groups = a.groups, w.per = x.dims[1] / a.groups, w.outs = k.dims[1];
   return w;
 }
 
@@ -60,7 +77,7 @@ Window window_of_im2col(const Command &c) {
   const rlx_Im2ColAttrs &a = *static_cast<const rlx_Im2ColAttrs *>(c.attrs);
   const Operand &x = c.in[0];
   const int r = int(x.rank) - 2;
-  fill(&w, x, a.kernel_size.v, nullptr, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
+  fill_window(&w, x, a.kernel_size.v, nullptr, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
   w.points = 1;
   for (int i = 0; i < r; i++) {
     const int at = 3 - r + i;

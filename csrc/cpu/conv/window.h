@@ -16,18 +16,44 @@ struct Window {
   int64_t ws[5];                     // strides of w: result channel, channel of the group, three axes
 };
 
-Window window_of_conv(const Command &c);
+Window window_of_conv(const Command &c);  // FusedConvBiasAct too
 Window window_of_im2col(const Command &c);
+// Of a transposed convolution: the windows of the convolution that leads from its result back to x, so size is that of the result, and xs
+// and items are those of the result too. per and outs count channels of x and of the result in a group; there is no ws.
+Window window_of_transpose(const Command &c);
+
+// The lists of a window kind. Empty ones mean 1s, padding 0s.
+struct Lists {
+  const Ints *stride, *dilation, *padding;
+  int64_t auto_pad;
+};
+// The spatial part and strides of windows over x with the given kernel. out is what Infer found: it says how far the window goes, so that
+// the padding behind is not needed; null leaves it 1.
+void fill_window(Window *w, const Operand &x, const int64_t *kernel, const int64_t *out, const Lists &l);
+
+// a / b rounded up, for a >= 0: strides and dilations are mostly 1, and a division takes as long as a row of results.
+inline int64_t steps(int64_t a, int64_t b) { return b == 1 ? a : (a + b - 1) / b; }
 
 // The result positions [lo, hi) along an axis that see x through kernel position k.
 inline void seen(const Window &w, int axis, int64_t k, int64_t *lo, int64_t *hi) {
   const int64_t first = w.begin[axis] - k * w.dilation[axis], s = w.stride[axis];  // result position p sees p*s - first
-  int64_t l = first > 0 ? (first + s - 1) / s : 0;
-  int64_t h = w.size[axis] + first > 0 ? (w.size[axis] + first + s - 1) / s : 0;
+  int64_t l = first > 0 ? steps(first, s) : 0;
+  int64_t h = w.size[axis] + first > 0 ? steps(w.size[axis] + first, s) : 0;
   if (h > w.out[axis]) h = w.out[axis];
   if (l > h) l = h;
   *lo = l, *hi = h;
 }
+
+// The kernel positions [lo, hi) along an axis through which result position p sees an axis of size elements, begin elements of padding
+// before them.
+inline void inside(const Window &w, int axis, int64_t p, int64_t begin, int64_t size, int64_t *lo, int64_t *hi) {
+  const int64_t first = p * w.stride[axis] - begin, d = w.dilation[axis];
+  *lo = first < 0 ? steps(-first, d) : 0;
+  *hi = first < size ? steps(size - first, d) : 0;
+  if (*hi > w.kernel[axis]) *hi = w.kernel[axis];
+  if (*lo > *hi) *lo = *hi;
+}
+inline void inside(const Window &w, int axis, int64_t p, int64_t *lo, int64_t *hi) { inside(w, axis, p, w.begin[axis], w.size[axis], lo, hi); }
 
 }  // namespace conv
 }  // namespace rlx

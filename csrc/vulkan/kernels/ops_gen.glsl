@@ -89,6 +89,11 @@
 #define ActivationBackward_alpha 1u
 #define ActivationBackward_beta 2u
 
+#define AdaLayerNorm_norm 0u
+#define AdaLayerNorm_eps 1u
+#define NormKind_layer_norm 0u
+#define NormKind_rms_norm 1u
+
 #define ArgMax_axis 0u
 #define ArgMax_keep_dims 1u
 #define ArgMax_select_last_index 2u
@@ -102,6 +107,33 @@
 #define ArgSort_axis 0u
 #define ArgSort_descending 1u
 #define ArgSort_index_dtype 2u
+
+#define Attention_mask 0u
+#define Attention_window 1u
+#define Attention_align 2u
+#define Attention_scale 3u
+#define Attention_softcap 4u
+#define Attention_layout 5u
+#define Attention_num_heads 6u
+#define Attention_num_kv_heads 7u
+#define AttentionMask_none 0u
+#define AttentionMask_causal 1u
+#define AttentionMask_sliding_window 2u
+#define AttentionAlign_bottom_right 0u
+#define AttentionAlign_top_left 1u
+#define HeadLayout_bhsd 0u
+#define HeadLayout_bshd 1u
+#define HeadLayout_bsd 2u
+
+#define AxialRope2d_grid_width 0u
+#define AxialRope2d_grid_height 1u
+#define AxialRope2d_theta 2u
+#define AxialRope2d_repeat_factor 3u
+#define AxialRope2d_layout 4u
+#define AxialRope2d_num_heads 5u
+
+#define BatchNormInference_axis 0u
+#define BatchNormInference_eps 1u
 
 #define Binary_fn 0u
 #define BinaryFn_add 0u
@@ -158,6 +190,20 @@
 #define Conv3d_auto_pad 3u
 #define Conv3d_groups 4u
 
+#define ConvTranspose2d_stride 0u
+#define ConvTranspose2d_dilation 1u
+#define ConvTranspose2d_padding 2u
+#define ConvTranspose2d_auto_pad 3u
+#define ConvTranspose2d_groups 4u
+#define ConvTranspose2d_output_padding 5u
+
+#define ConvTranspose3d_stride 0u
+#define ConvTranspose3d_dilation 1u
+#define ConvTranspose3d_padding 2u
+#define ConvTranspose3d_auto_pad 3u
+#define ConvTranspose3d_groups 4u
+#define ConvTranspose3d_output_padding 5u
+
 #define CumMax_axis 0u
 #define CumMax_exclusive 1u
 #define CumMax_reverse 2u
@@ -174,6 +220,58 @@
 #define CumsumBackward_axis 0u
 #define CumsumBackward_exclusive 1u
 #define CumsumBackward_reverse 2u
+
+#define DequantMatMul_scheme 0u
+#define DequantMatMul_block_size 1u
+#define DequantMatMul_w_layout 2u
+#define DequantMatMul_bits 3u
+#define DequantMatMul_compute 4u
+#define Scheme_q4_k 0u
+#define Scheme_q5_k 1u
+#define Scheme_q6_k 2u
+#define Scheme_q8_k 3u
+#define Scheme_q2_k 4u
+#define Scheme_q3_k 5u
+#define Scheme_iq4_nl 6u
+#define Scheme_iq4_xs 7u
+#define Scheme_tq1_0 8u
+#define Scheme_tq2_0 9u
+#define Scheme_mxfp4 10u
+#define Scheme_nvfp4 11u
+#define Scheme_iq2_xxs 12u
+#define Scheme_iq2_xs 13u
+#define Scheme_iq2_s 14u
+#define Scheme_iq3_xxs 15u
+#define Scheme_iq3_s 16u
+#define Scheme_iq1_s 17u
+#define Scheme_iq1_m 18u
+#define Scheme_q4_0 19u
+#define Scheme_q8_0 20u
+#define Scheme_q4_1 21u
+#define Scheme_q5_0 22u
+#define Scheme_q5_1 23u
+#define Scheme_int8_block 24u
+#define Scheme_int8_block_asym 25u
+#define Scheme_int4_block 26u
+#define Scheme_fp8_e4m3 27u
+#define Scheme_fp8_e5m2 28u
+#define Scheme_nvfp4_block 29u
+#define Scheme_mlx_affine 30u
+#define Scheme_mlx_mxfp4 31u
+#define Scheme_mlx_mxfp8 32u
+#define WeightLayout_kn 0u
+#define WeightLayout_nk 1u
+#define Compute_f32 0u
+#define Compute_int8 1u
+
+#define DequantMoEWeights_scheme 0u
+#define DequantMoEWeights_num_experts 1u
+#define DequantMoEWeights_row_length 2u
+#define DequantMoEWeights_dtype 3u
+
+#define Dequantize_axis 0u
+#define Dequantize_block_size 1u
+#define Dequantize_dtype 2u
 
 #define DotGeneral_lhs_contracting 0u
 #define DotGeneral_rhs_contracting 1u
@@ -199,6 +297,88 @@
 
 #define Expand_shape 0u
 
+#define Fft_inverse 0u
+#define Fft_axis 1u
+#define Fft_norm 2u
+#define Fft_n_fft 3u
+#define Fft_real 4u
+#define Fft_layout 5u
+#define FftNorm_backward 0u
+#define FftNorm_forward 1u
+#define FftNorm_ortho 2u
+#define FftNorm_none 3u
+#define FftLayout_complex 0u
+#define FftLayout_block 1u
+
+#define FusedConvBiasAct_stride 0u
+#define FusedConvBiasAct_dilation 1u
+#define FusedConvBiasAct_padding 2u
+#define FusedConvBiasAct_auto_pad 3u
+#define FusedConvBiasAct_groups 4u
+#define FusedConvBiasAct_activation 5u
+#define FusedConvBiasAct_alpha 6u
+#define FusedConvBiasAct_beta 7u
+#define ConvActivation_none 0u
+#define ConvActivation_identity 1u
+#define ConvActivation_neg 2u
+#define ConvActivation_abs 3u
+#define ConvActivation_sign 4u
+#define ConvActivation_square 5u
+#define ConvActivation_reciprocal 6u
+#define ConvActivation_sqrt 7u
+#define ConvActivation_rsqrt 8u
+#define ConvActivation_exp 9u
+#define ConvActivation_exp2 10u
+#define ConvActivation_expm1 11u
+#define ConvActivation_log 12u
+#define ConvActivation_log2 13u
+#define ConvActivation_log10 14u
+#define ConvActivation_log1p 15u
+#define ConvActivation_sin 16u
+#define ConvActivation_cos 17u
+#define ConvActivation_tan 18u
+#define ConvActivation_asin 19u
+#define ConvActivation_acos 20u
+#define ConvActivation_atan 21u
+#define ConvActivation_sinh 22u
+#define ConvActivation_cosh 23u
+#define ConvActivation_tanh 24u
+#define ConvActivation_asinh 25u
+#define ConvActivation_acosh 26u
+#define ConvActivation_atanh 27u
+#define ConvActivation_erf 28u
+#define ConvActivation_erfc 29u
+#define ConvActivation_round 30u
+#define ConvActivation_floor 31u
+#define ConvActivation_ceil 32u
+#define ConvActivation_trunc 33u
+#define ConvActivation_relu 34u
+#define ConvActivation_relu6 35u
+#define ConvActivation_leaky_relu 36u
+#define ConvActivation_thresholded_relu 37u
+#define ConvActivation_elu 38u
+#define ConvActivation_celu 39u
+#define ConvActivation_selu 40u
+#define ConvActivation_sigmoid 41u
+#define ConvActivation_log_sigmoid 42u
+#define ConvActivation_softplus 43u
+#define ConvActivation_softsign 44u
+#define ConvActivation_silu 45u
+#define ConvActivation_mish 46u
+#define ConvActivation_gelu 47u
+#define ConvActivation_gelu_tanh 48u
+#define ConvActivation_gelu_quick 49u
+#define ConvActivation_hard_sigmoid 50u
+#define ConvActivation_hard_swish 51u
+#define ConvActivation_gelu_approx 52u
+#define ConvActivation_recip 53u
+
+#define FusedResidualLN_axis 0u
+#define FusedResidualLN_eps 1u
+
+#define FusedResidualRmsNorm_axis 0u
+#define FusedResidualRmsNorm_eps 1u
+
 #define Gather_axis 0u
 
 #define GatherBackward_axis 0u
@@ -207,6 +387,16 @@
 #define GatherElements_axis 0u
 
 #define GatherNd_batch_dims 0u
+
+#define GroupNorm_num_groups 0u
+#define GroupNorm_eps 1u
+
+#define Gru_direction 0u
+#define Gru_clip 1u
+#define Gru_linear_before_reset 2u
+#define Direction_forward 0u
+#define Direction_reverse 1u
+#define Direction_bidirectional 2u
 
 #define Histogram_num_bins 0u
 #define Histogram_min 1u
@@ -230,6 +420,11 @@
 
 #define LayerNorm_axis 0u
 #define LayerNorm_eps 1u
+
+#define LayerNorm2d_eps 0u
+
+#define Lstm_direction 0u
+#define Lstm_clip 1u
 
 #define MatMul_dtype 0u
 
@@ -255,6 +450,40 @@
 #define Param_dtype 1u
 #define Param_shape 2u
 #define Param_trainable 3u
+
+#define Pool_fn 0u
+#define Pool_kernel_size 1u
+#define Pool_stride 2u
+#define Pool_padding 3u
+#define Pool_dilation 4u
+#define Pool_ceil_mode 5u
+#define Pool_count_include_pad 6u
+#define Pool_auto_pad 7u
+#define Pool_global 8u
+#define PoolFn_max 0u
+#define PoolFn_avg 1u
+#define PoolFn_sum 2u
+
+#define QConv2d_stride 0u
+#define QConv2d_dilation 1u
+#define QConv2d_padding 2u
+#define QConv2d_auto_pad 3u
+#define QConv2d_groups 4u
+#define QConv2d_x_zero_point 5u
+#define QConv2d_w_zero_point 6u
+#define QConv2d_out_zero_point 7u
+#define QConv2d_multiplier 8u
+#define QConv2d_dtype 9u
+
+#define QMatMul_x_zero_point 0u
+#define QMatMul_w_zero_point 1u
+#define QMatMul_out_zero_point 2u
+#define QMatMul_multiplier 3u
+#define QMatMul_dtype 4u
+
+#define Quantize_axis 0u
+#define Quantize_block_size 1u
+#define Quantize_dtype 2u
 
 #define Reduce_fn 0u
 #define Reduce_axes 1u
@@ -302,8 +531,33 @@
 #define RmsNorm_axis 0u
 #define RmsNorm_eps 1u
 
+#define RngNormal_shape 0u
+#define RngNormal_dtype 1u
+#define RngNormal_mean 2u
+#define RngNormal_scale 3u
+#define RngNormal_seed 4u
+#define RngNormal_key 5u
+
+#define RngUniform_shape 0u
+#define RngUniform_dtype 1u
+#define RngUniform_low 2u
+#define RngUniform_high 3u
+#define RngUniform_seed 4u
+#define RngUniform_key 5u
+
+#define Rnn_direction 0u
+#define Rnn_clip 1u
+#define Rnn_activation 2u
+#define RnnActivation_tanh 0u
+#define RnnActivation_relu 1u
+
 #define Roll_shifts 0u
 #define Roll_axes 1u
+
+#define Rope_layout 0u
+#define Rope_num_heads 1u
+#define Rope_rotary_dim 2u
+#define Rope_interleaved 3u
 
 #define RoundToFormat_format 0u
 #define RoundToFormat_scale_layout 1u

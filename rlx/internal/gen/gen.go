@@ -35,6 +35,7 @@ func Files(root string) ([]File, error) {
 	files := []File{
 		{"cgo/native/rlx_ops_gen.h", header},
 		{"csrc/cpu/core/scalar_gen.h", ScalarHeader()},
+		{"csrc/cpu/quant/code_books_gen.h", CodeBooksHeader()},
 		{"csrc/vulkan/kernels/ops_gen.glsl", defines},
 		{"csrc/vulkan/kernels/scalar_gen.glsl", ScalarGLSL()},
 		{"rlx/op/builders_gen.go", Builders()},

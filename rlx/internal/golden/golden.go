@@ -22,13 +22,18 @@ const EnvModels = "RLX_MODELS"
 type Input struct {
 	DType   string    `json:"dtype"` // float32, int32 or int64
 	Shape   []int64   `json:"shape"`
-	Kind    string    `json:"kind"` // uniform, int, const, given or lengths
+	Kind    string    `json:"kind"` // uniform, int, const, given, lengths, chirp, voiced or bars
 	Lo      float64   `json:"lo"`
 	Hi      float64   `json:"hi"`
 	Seed    uint32    `json:"seed"`
 	Value   float64   `json:"value"`
 	Values  []float64 `json:"values"`
 	Lengths []int64   `json:"lengths"`
+
+	Rate, Amp, F0, F1, Env float64   // of chirp and voiced, in hertz
+	Steps, Harmonics       int       // of the whole chirp; of voiced
+	Bg, Fg                 float64   // of bars
+	Boxes                  [][]int64 // y0, y1, x0, x1 and the width of a bar
 }
 
 // Output is what is stored of an output. First and At with ValuesAt index the flattened tensor, as does ArgMax.
@@ -50,8 +55,53 @@ type Case struct {
 	Name    string             `json:"name"`
 	Model   string             `json:"model"` // path under the models folder
 	Inputs  map[string]Input   `json:"inputs"`
-	Outputs map[string]Output  `json:"outputs"`
+	Outputs map[string]Output  `json:"-"`
 	Tol     map[string]float64 `json:"tol"` // absolute, per output
+
+	Steps    int               `json:"steps"`    // runs, one after the other; 0 means 1
+	Feedback map[string]string `json:"feedback"` // inputs that take an output of the run before
+	Trace    string            `json:"trace"`    // the output whose first element after each run is stored
+	Traced   []float64         `json:"-"`
+}
+
+// UnmarshalJSON takes the trace out of the outputs, where the file has it.
+func (c *Case) UnmarshalJSON(data []byte) error {
+	type plain Case
+	file := struct {
+		*plain
+		Outputs map[string]json.RawMessage `json:"outputs"`
+	}{plain: (*plain)(c)}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return err
+	}
+	c.Steps, c.Outputs = max(c.Steps, 1), map[string]Output{}
+	for name, raw := range file.Outputs {
+		if name == "trace" {
+			if err := json.Unmarshal(raw, &c.Traced); err != nil {
+				return err
+			}
+			continue
+		}
+		var o Output
+		if err := json.Unmarshal(raw, &o); err != nil {
+			return err
+		}
+		c.Outputs[name] = o
+	}
+	return nil
+}
+
+// CompareTrace holds the first elements of the traced output after each run against the stored ones.
+func CompareTrace(c Case, got []float64) error {
+	if len(got) != len(c.Traced) {
+		return fmt.Errorf("%w: case %s: %d runs were traced, expected %d", ErrMismatch, c.Name, len(got), len(c.Traced))
+	}
+	for i, w := range c.Traced {
+		if !(math.Abs(got[i]-w) <= c.Tol["trace"]) {
+			return fmt.Errorf("%w: case %s: after run %d %s begins with %g, expected %g within %g", ErrMismatch, c.Name, i, c.Trace, got[i], w, c.Tol["trace"])
+		}
+	}
+	return nil
 }
 
 // Read reads a file of cases.
@@ -107,12 +157,15 @@ func hash32(i, seed uint32) uint32 {
 //	const:   value
 //	given:   values
 //	lengths: row r has ones in its first lengths[r] places, zeros after them
+//	chirp:   amp * sin(2 pi (f0 t + (f1-f0) t^2 / 2T)), t = (i + step n) / rate, T = n steps / rate
+//	voiced:  amp * (1 - cos(2 pi env t)) / 2 * sum over k = 1..harmonics of sin(2 pi k f t) / k, f = f0 (1 + 0.1 sin(6 pi t))
+//	bars:    an image [b, c, y, x] of bg, with fg in every other bar of the given width of each box, which lies 3 b further right
 func (in Input) Fill(step int) (any, error) {
 	n, err := count(in.Shape)
 	if err != nil {
 		return nil, err
 	}
-	at, err := in.formula(n, in.Seed+uint32(step))
+	at, err := in.formula(n, step)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +189,31 @@ func generate[T float32 | int32 | int64](n int, at func(int) float64) []T {
 }
 
 // formula returns element i as a float64, which holds every 32-bit integer exactly.
-func (in Input) formula(n int, seed uint32) (func(i int) float64, error) {
+func (in Input) formula(n, step int) (func(i int) float64, error) {
+	seed := in.Seed + uint32(step)
+	seconds := func(i int) float64 { return float64(i+step*n) / in.Rate }
 	switch in.Kind {
+	case "chirp":
+		whole := float64(n*max(in.Steps, 1)) / in.Rate
+		return func(i int) float64 {
+			t := seconds(i)
+			return in.Amp * math.Sin(2*math.Pi*(float64(in.F0*t)+float64((in.F1-in.F0)*t*t)/float64(2*whole)))
+		}, nil
+	case "voiced":
+		return func(i int) float64 {
+			t := seconds(i)
+			f := in.F0 * (1 + float64(0.1*math.Sin(2*math.Pi*3*t)))
+			x := 0.0
+			for k := 1; k <= in.Harmonics; k++ {
+				x += math.Sin(2*math.Pi*float64(k)*f*t) / float64(k)
+			}
+			return in.Amp * (0.5 - float64(0.5*math.Cos(2*math.Pi*in.Env*t))) * x
+		}, nil
+	case "bars":
+		if len(in.Shape) != 4 {
+			return nil, fmt.Errorf("golden: bars in shape %d", in.Shape)
+		}
+		return in.bars, nil
 	case "uniform":
 		return func(i int) float64 {
 			u := float64(hash32(uint32(i), seed)>>8) / (1 << 24)
@@ -170,6 +246,18 @@ func (in Input) formula(n int, seed uint32) (func(i int) float64, error) {
 		}, nil
 	}
 	return nil, fmt.Errorf("golden: no input of kind %q", in.Kind)
+}
+
+// bars is element i of an image with striped boxes; later boxes lie over earlier ones, and only their bars show.
+func (in Input) bars(i int) float64 {
+	x, y := int64(i)%in.Shape[3], int64(i)/in.Shape[3]%in.Shape[2]
+	shift := 3 * (int64(i) / (in.Shape[1] * in.Shape[2] * in.Shape[3]))
+	for _, b := range in.Boxes {
+		if len(b) == 5 && y >= b[0] && y < b[1] && x-shift >= b[2] && x-shift < b[3] && (x-shift-b[2])/b[4]%2 == 0 {
+			return in.Fg
+		}
+	}
+	return in.Bg
 }
 
 func count(shape []int64) (int, error) {

@@ -39,6 +39,9 @@ func TestFill(t *testing.T) {
 			[]int64{0, -2, 3, 1}},
 		{"const", Input{DType: "int64", Shape: []int64{}, Kind: "const", Value: 16000}, 0, []int64{16000}},
 		{"given", Input{DType: "float32", Shape: []int64{2}, Kind: "given", Values: []float64{1.5, -2}}, 0, []float32{1.5, -2}},
+		{"chirp, step 1 of 2", Input{DType: "float32", Shape: []int64{4}, Kind: "chirp", Rate: 16, Amp: 0.5, F0: 1, F1: 3, Steps: 2}, 1, []float32{0.353553385, -0.024533838, -0.415734798, -0.451994658}},
+		{"voiced", Input{DType: "float32", Shape: []int64{4}, Kind: "voiced", Rate: 100, Amp: 0.3, F0: 7, Harmonics: 3, Env: 2}, 0, []float32{0, 0.00135842909, 0.00662719039, 0.00921551604}},
+		{"bars", Input{DType: "float32", Shape: []int64{2, 1, 2, 8}, Kind: "bars", Bg: 1.5, Fg: -1.5, Boxes: [][]int64{{1, 2, 1, 6, 2}}}, 0, []float32{1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, -1.5, -1.5, 1.5, 1.5, -1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, -1.5, -1.5, 1.5, 1.5}},
 		{"lengths", Input{DType: "int64", Shape: []int64{2, 3}, Kind: "lengths", Lengths: []int64{3, 1}}, 0, []int64{1, 1, 1, 1, 0, 0}},
 	} {
 		got, err := c.in.Fill(c.step)
@@ -98,8 +101,8 @@ func TestStoredCases(t *testing.T) {
 			t.Errorf("%s sums to %d, want %d", name, sums[name], want)
 		}
 	}
-	if len(cases) != 4 {
-		t.Errorf("%d cases, want 4", len(cases))
+	if len(cases) != 18 {
+		t.Errorf("%d cases, want 18", len(cases))
 	}
 }
 

@@ -19,7 +19,10 @@ type convWindow struct {
 
 // windowOf is the geometry over spatial dims size. All dims are static here.
 func windowOf(stride, dilation, padding []int64, mode op.AutoPad, size, kernel []int64) convWindow {
-	g := op.ConvWindow(stride, dilation, padding, mode, ir.Dims(size...), ir.Dims(kernel...))
+	return integers(op.ConvWindow(stride, dilation, padding, mode, ir.Dims(size...), ir.Dims(kernel...)), size, kernel)
+}
+
+func integers(g op.Window, size, kernel []int64) convWindow {
 	w := convWindow{size: [3]int{1, 1, 1}, kernel: [3]int{1, 1, 1}, out: [3]int{1, 1, 1}, stride: [3]int{1, 1, 1}, dilation: [3]int{1, 1, 1}}
 	for i := range size {
 		at := 3 - len(size) + i

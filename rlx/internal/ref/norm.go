@@ -13,41 +13,43 @@ func init() {
 }
 
 // layerNorm: see op.LayerNorm. Sums in f64, rounds once.
-func layerNorm(c *call) error {
-	return normRows(c, func(x, y []float64, eps float64) {
-		mean := 0.0
-		for _, v := range x {
-			mean += v
-		}
-		mean /= float64(len(x))
-		off := 0.0 // what the rounded sum missed: matters for f64 rows far from 0
-		for _, v := range x {
-			off += v - mean
-		}
-		mean += off / float64(len(x))
-		square := 0.0
-		for _, v := range x {
-			square += (v - mean) * (v - mean)
-		}
-		rstd := 1 / math.Sqrt(square/float64(len(x))+eps)
-		for i, v := range x {
-			y[i] = (v - mean) * rstd
-		}
-	})
+func layerNorm(c *call) error { return normRows(c, standardise) }
+
+// standardise is y = (x - mean) / sqrt(var + eps) over all of x.
+func standardise(x, y []float64, eps float64) {
+	mean := 0.0
+	for _, v := range x {
+		mean += v
+	}
+	mean /= float64(len(x))
+	off := 0.0 // what the rounded sum missed: matters for f64 rows far from 0
+	for _, v := range x {
+		off += v - mean
+	}
+	mean += off / float64(len(x))
+	square := 0.0
+	for _, v := range x {
+		square += (v - mean) * (v - mean)
+	}
+	rstd := 1 / math.Sqrt(square/float64(len(x))+eps)
+	for i, v := range x {
+		y[i] = (v - mean) * rstd
+	}
 }
 
 // rmsNorm: see op.RmsNorm.
-func rmsNorm(c *call) error {
-	return normRows(c, func(x, y []float64, eps float64) {
-		square := 0.0
-		for _, v := range x {
-			square += v * v
-		}
-		rstd := 1 / math.Sqrt(square/float64(len(x))+eps)
-		for i, v := range x {
-			y[i] = v * rstd
-		}
-	})
+func rmsNorm(c *call) error { return normRows(c, overRms) }
+
+// overRms is y = x / sqrt(mean(x^2) + eps) over all of x.
+func overRms(x, y []float64, eps float64) {
+	square := 0.0
+	for _, v := range x {
+		square += v * v
+	}
+	rstd := 1 / math.Sqrt(square/float64(len(x))+eps)
+	for i, v := range x {
+		y[i] = v * rstd
+	}
 }
 
 // normRows calls norm for each row of the normalised axes and applies gamma and beta.

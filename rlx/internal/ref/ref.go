@@ -12,6 +12,7 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/internal/prog"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 // kernel computes the results of one command.
@@ -216,7 +217,7 @@ func Apply(row *ir.Row, attrs any, in []*ir.Tensor, out []ir.Type) ([]*ir.Tensor
 	if k == nil {
 		return nil, fmt.Errorf("%s has no reference kernel", row.Name)
 	}
-	c := &call{cmd: &prog.Command{Row: row, Attrs: attrs}}
+	c := &call{cmd: &prog.Command{Row: row, Attrs: attrs}, seed: op.DefaultSeed}
 	for _, t := range in {
 		if t == nil {
 			c.in = append(c.in, tensor{})

@@ -1,0 +1,298 @@
+// attention_body.h: a block of queries of Attention in f32 lanes, one query a lane: scores are kept as [key][query], so that maxima and
+// sums of softmax need no sums across lanes, and k and v are read as they lie. Softmax is online: key block by key block, with sums scaled
+// whenever the greatest score so far grows. Text for the anonymous namespace of an instruction set, after vec_math.h and forms.h.
+
+// n elements, step apart, as f32.
+template <class F> void take(float *dst, const typename F::T *src, int64_t step, int64_t n) {
+  for (int64_t i = 0; i < n; i += LANES) {
+    const int m = int(n - i < LANES ? n - i : LANES);
+    if (step == 1) {
+      const vf x = m < LANES ? F::get_part(src + i, m) : F::get(src + i);
+      if (m < LANES) store_part(dst + i, x, m);
+      else store(dst + i, x);
+      continue;
+    }
+    typename F::T near[LANES] = {};
+    for (int t = 0; t < m; t++) near[t] = src[(i + t) * step];
+    const vf x = F::get(near);
+    if (m < LANES) store_part(dst + i, x, m);
+    else store(dst + i, x);
+  }
+}
+
+// The block of queries of one unit.
+struct Queries {
+  int64_t b, h, g, first, n;  // batch item, first head, kv head, first query of the list, queries
+  int64_t lanes;              // n rounded up to whole tiles
+  int64_t head(const Job &j, int64_t r) const { return h + (first + r) % j.stack; }
+  int64_t query(const Job &j, int64_t r) const { return (first + r) / j.stack; }
+};
+
+Queries queries_of(const Job &j, int64_t u) {
+  const int64_t lists = j.q.h / j.stack, list = u / j.blocks;
+  Queries q;
+  q.b = list / lists, q.h = list % lists * j.stack, q.g = q.h / j.group;
+  q.first = u % j.blocks * j.block;
+  q.n = j.rows - q.first < j.block ? j.rows - q.first : j.block;
+  q.lanes = (q.n + j.tiles->cols - 1) / j.tiles->cols * j.tiles->cols;
+  return q;
+}
+
+// What is known of each query while keys go by, and its range of keys.
+struct State {
+  float *top, *sum, *factor, *far;
+  int32_t *lo, *hi;  // within the block of keys
+};
+
+// Panels [d][cols] of queries.
+template <class F> void pack_queries(const Job &j, const Queries &q, float *dst) {
+  const int64_t cols = j.tiles->cols, d = j.q.d;
+  const typename F::T *x = j.c->template in_ptr<typename F::T>(0);
+  std::memset(dst, 0, size_t(q.lanes * d) * sizeof(float));
+  for (int64_t r = 0; r < q.n; r++) {
+    const typename F::T *src = x + j.q.at(q.b, q.head(j, r), q.query(j, r));
+    float *to = dst + r / cols * cols * d + r % cols, part[64];
+    for (int64_t i = 0; i < d; i += 64) {
+      const int64_t n = d - i < 64 ? d - i : 64;
+      take<F>(part, src + i * j.q.sd, j.q.sd, n);
+      for (int64_t t = 0; t < n; t++) to[(i + t) * cols] = part[t];
+    }
+  }
+}
+
+// Rows of c = a b, b a panel, by tiles; half says that the first half of the columns is enough.
+void tiles_of(const matmul::TileSetF32 &set, matmul::TileF32 t, int64_t rows, bool half) {
+  const char *a = reinterpret_cast<const char *>(t.a);
+  char *c = reinterpret_cast<char *>(t.c);
+  for (int64_t i = 0; i < rows; i += set.rows) {
+    const int64_t m = rows - i < set.rows ? rows - i : set.rows;
+    t.a = reinterpret_cast<const float *>(a + i * t.a_rs);
+    t.c = reinterpret_cast<float *>(c + i * t.c_rs);
+    t.ahead = reinterpret_cast<const char *>(t.a) + m * t.a_rs;
+    (half ? set.half[m] : set.run[m])(&t);
+  }
+}
+
+// scores[key][query] of keys [j0, j0 + n).
+template <class F> void score(const Job &j, const Queries &q, int64_t j0, int64_t n, const float *panels, float *keys, float *scores) {
+  const int64_t f = sizeof(float), d = j.q.d, cols = j.tiles->cols;
+  const typename F::T *k = j.c->template in_ptr<typename F::T>(1) + j.k.at(q.b, q.g, j0);
+  matmul::TileF32 t = {};
+  if constexpr (F::DIRECT) {
+    t.a = k, t.a_rs = j.k.ss * f, t.a_cs = j.k.sd * f;
+  } else {
+    for (int64_t i = 0; i < n; i++) take<F>(keys + i * d, k + i * j.k.ss, j.k.sd, d);
+    t.a = keys, t.a_rs = d * f, t.a_cs = f;
+  }
+  t.b_rs = cols * f, t.c_rs = QUERIES * f, t.k = d, t.ahead_step = 64;
+  for (int64_t p = 0; p < q.lanes; p += cols) {
+    t.b = panels + p * d, t.c = scores + p;
+    tiles_of(*j.tiles, t, n, j.tiles->half[1] != nullptr && 2 * (q.n - p) <= cols);
+  }
+}
+
+// ---- the mask operand
+
+RLX_FN float bias_value(const Job &j, int64_t at) {
+  if (j.mask_dtype == RLX_F32) return reinterpret_cast<const float *>(j.mask)[at];
+  float x[LANES];
+  const uint16_t *p = reinterpret_cast<const uint16_t *>(j.mask) + at;
+  store(x, j.mask_dtype == RLX_F16 ? load_f16_part(p, 1) : load_bf16_part(p, 1));
+  return x[0];
+}
+
+// The greatest bias of keys [lo, hi) of a query if it is finite, else 0. Less that, a large bias does not take the digits of the scores,
+// and no probability changes.
+float far_bias(const Job &j, int64_t at, int64_t lo, int64_t hi) {
+  float top = -INFINITY;
+  const int64_t step = j.mask_step[3];
+  if (step == 1 && j.mask_dtype == RLX_F32) {
+    top = row_max<f32_form>(reinterpret_cast<const float *>(j.mask) + at + lo, hi - lo);
+  } else {
+    for (int64_t i = lo; i < hi; i++)
+      if (const float v = bias_value(j, at + i * step); v > top || v != v) top = v;
+  }
+  return top - top == 0 ? top : 0.0f;
+}
+
+// Whether every query of the block sees one row of the mask.
+bool shared_mask(const Job &j, const Queries &q) { return q.n == 1 || (j.mask_step[2] == 0 && (j.stack == 1 || j.mask_step[1] == 0)); }
+
+// bias[key][query] of keys [j0, j0 + n), or bias[key] where it is shared.
+void fill_bias(const Job &j, const Queries &q, int64_t j0, int64_t n, bool shared, float *bias) {
+  const int64_t step = j.mask_step[3];
+  if (!shared && j.mask_dtype == RLX_F32 && j.stack == 1) {
+    const float *src = reinterpret_cast<const float *>(j.mask) + j.mask_at(q.b, q.h, q.first) + j0 * step;
+    return matmul::pack_panel_f32(bias, int(QUERIES), src, step, j.mask_step[2], n, int(q.n));
+  }
+  for (int64_t r = 0; r < (shared ? 1 : q.n); r++) {
+    const int64_t at = j.mask_at(q.b, q.head(j, r), q.query(j, r)) + j0 * step, next = shared ? 1 : QUERIES;
+    if (j.mask_dtype == RLX_BOOL) {
+      const uint8_t *src = reinterpret_cast<const uint8_t *>(j.mask) + at;
+      for (int64_t i = 0; i < n; i++) bias[i * next + r] = src[i * step] != 0 ? 1.0f : 0.0f;
+      continue;
+    }
+    for (int64_t i = 0; i < n; i++) bias[i * next + r] = bias_value(j, at + i * step);
+  }
+}
+
+// ---- softmax
+
+struct Scoring {
+  vf scale, cap, per_cap;
+  bool capped, bias, keep, shared, edges;  // bias or keep: a float or a bool mask; edges: some query does not see every key of the block
+};
+
+RLX_FN vf scored(const Scoring &m, vf z, vf mask, vf far) {
+  z = z * m.scale;
+  if (m.capped) z = tanh(z * m.per_cap) * m.cap;
+  if (m.bias) z = z + (mask - far);
+  if (m.keep) z = select(eq(mask, splat<vf>(0.0)), splat<vf>(-INFINITY), z);
+  return z;
+}
+
+// Scores become exp(score - top), and the state goes on. Returns whether some sum so far must be scaled.
+bool soften(const Scoring &m, const Queries &q, int64_t n, const float *bias, float *scores, const State &s) {
+  const vf none = splat<vf>(-INFINITY), zero = splat<vf>(0.0);
+  bool changed = false;
+  for (int64_t w = 0; w < q.n; w += LANES) {
+    const vf before = load(s.top + w), far = load(s.far + w);
+    const vi lo = load_i(s.lo + w), hi = load_i(s.hi + w);
+    vf top = before;
+    for (int64_t i = 0; i < n; i++) {
+      vf mask = zero;
+      if (m.bias || m.keep) mask = m.shared ? splat<vf>(bias[i]) : load(bias + i * QUERIES + w);
+      vf z = scored(m, load(scores + i * QUERIES + w), mask, far);
+      if (m.edges) z = select(mand(gt_i(hi, splat_i(int32_t(i))), mnot(gt_i(lo, splat_i(int32_t(i))))), z, none);
+      store(scores + i * QUERIES + w, z);
+      top = max(top, z);
+    }
+    const vf base = select(eq(top, none), zero, top);
+    vf a = zero, b = zero;
+    int64_t i = 0;
+    for (; i + 2 <= n; i += 2) {
+      float *p = scores + i * QUERIES + w;
+      const vf e = exp(load(p) - base), f = exp(load(p + QUERIES) - base);
+      store(p, e), store(p + QUERIES, f);
+      a = a + e, b = b + f;
+    }
+    if (i < n) {
+      const vf e = exp(load(scores + i * QUERIES + w) - base);
+      store(scores + i * QUERIES + w, e);
+      a = a + e;
+    }
+    const vf factor = exp(before - base);
+    store(s.top + w, top), store(s.factor + w, factor);
+    store(s.sum + w, fma(load(s.sum + w), factor, a + b));
+    changed |= any(ne(factor, splat<vf>(1.0)));
+  }
+  return changed;
+}
+
+// ---- values
+
+void scale_sums(const Queries &q, const float *factor, float *sums, int64_t wide) {
+  for (int64_t r = 0; r < q.n; r++) {
+    if (factor[r] == 1.0f) continue;
+    const vf f = splat<vf>(factor[r]);
+    for (int64_t i = 0; i < wide; i += LANES) store(sums + r * wide + i, load(sums + r * wide + i) * f);
+  }
+}
+
+// sums[query] += p[key][query] v[key] for keys [j0, j0 + n).
+template <class F> void add_values(const Job &j, const Queries &q, int64_t j0, int64_t n, const float *p, float *values, float *sums, int64_t wide, bool load) {
+  const int64_t f = sizeof(float), cols = j.tiles->cols;
+  const typename F::T *v = j.c->template in_ptr<typename F::T>(2) + j.v.at(q.b, q.g, j0);
+  matmul::TileF32 t = {};
+  t.a_rs = f, t.a_cs = QUERIES * f, t.c_rs = wide * f, t.k = n, t.load = load, t.ahead_step = 0;
+  for (int64_t i = 0; i < j.v.d; i += cols) {
+    const int64_t left = j.v.d - i;
+    const bool half = j.tiles->half[1] != nullptr && 2 * left <= cols;
+    const int64_t width = half ? cols / 2 : cols, m = left < width ? left : width;
+    bool direct = false;
+    if constexpr (F::DIRECT) {
+      direct = j.v.sd == 1 && m == width;
+      if (direct) t.b = v + i, t.b_rs = j.v.ss * f;
+    }
+    if (!direct) {
+      if (m < width) std::memset(values, 0, size_t(n * width * f));
+      for (int64_t k = 0; k < n; k++) take<F>(values + k * width, v + k * j.v.ss + i * j.v.sd, j.v.sd, m);
+      t.b = values, t.b_rs = width * f;
+    }
+    t.a = p, t.c = sums + i;
+    tiles_of(*j.tiles, t, q.n, half);
+  }
+}
+
+template <class F> void put_rows(const Job &j, const Queries &q, const State &s, const float *sums, int64_t wide, bool any_keys) {
+  typename F::T *y = j.c->template out_ptr<typename F::T>(0);
+  for (int64_t r = 0; r < q.n; r++) {
+    typename F::T *to = y + j.y.at(q.b, q.head(j, r), q.query(j, r));
+    const bool empty = !any_keys || s.top[r] == -INFINITY;
+    const vf per = splat<vf>(empty ? 0.0 : 1.0 / double(s.sum[r]));
+    for (int64_t i = 0; i < j.v.d; i += LANES) {
+      const int m = int(j.v.d - i < LANES ? j.v.d - i : LANES);
+      const vf x = empty ? splat<vf>(0.0) : load(sums + r * wide + i) * per;
+      if (m < LANES) F::put_part(to + i, x, m);
+      else F::put(to + i, x);
+    }
+  }
+}
+
+// Sets up the state and returns the keys that some query of the block sees.
+Keys start(const Job &j, const Queries &q, const State &s, Keys *spans) {
+  Keys all = {INT64_MAX, 0};
+  int64_t before = -1;
+  for (int64_t r = 0; r < QUERIES; r++) {
+    s.top[r] = -INFINITY, s.sum[r] = 0, s.far[r] = 0;
+    spans[r] = {0, 0};
+    if (r >= q.n) continue;
+    const int64_t i = q.query(j, r);
+    spans[r] = j.keys(q.b, i);
+    if (spans[r].lo < spans[r].hi) {
+      all.lo = spans[r].lo < all.lo ? spans[r].lo : all.lo;
+      all.hi = spans[r].hi > all.hi ? spans[r].hi : all.hi;
+    }
+    if (j.mask == nullptr || j.mask_dtype == RLX_BOOL) continue;
+    const int64_t at = j.mask_at(q.b, q.head(j, r), i);
+    const bool same = r > 0 && at == before && spans[r].lo == spans[r - 1].lo && spans[r].hi == spans[r - 1].hi;
+    s.far[r] = same ? s.far[r - 1] : far_bias(j, at, spans[r].lo, spans[r].hi);
+    before = at;
+  }
+  return all;
+}
+
+// Places the ends of each query's keys within the block [j0, j0 + n); returns whether one lies inside it.
+bool place_edges(const Queries &q, const Keys *spans, int64_t j0, int64_t n, const State &s) {
+  bool inside = false;
+  for (int64_t r = 0; r < QUERIES; r++) {
+    const int64_t lo = spans[r].lo - j0, hi = spans[r].hi - j0;
+    s.lo[r] = int32_t(lo < 0 ? 0 : lo > n ? n : lo), s.hi[r] = int32_t(hi < 0 ? 0 : hi > n ? n : hi);
+    inside |= r < q.n && (lo > 0 || hi < n);
+  }
+  return inside;
+}
+
+template <class F> void attention_unit(const Job &j, int64_t u, float *slot) {
+  const Queries q = queries_of(j, u);
+  const Scratch at = scratch_of(j.q.d, j.v.d, j.tiles->cols);
+  const int64_t cols = j.tiles->cols, wide = (j.v.d + cols - 1) / cols * cols;
+  float *rows = slot + at.rows, *scores = slot + at.scores, *bias = slot + at.bias, *sums = slot + at.sums;
+  const State s = {rows, rows + QUERIES, rows + 2 * QUERIES, rows + 3 * QUERIES, reinterpret_cast<int32_t *>(rows + 4 * QUERIES),
+                   reinterpret_cast<int32_t *>(rows + 5 * QUERIES)};
+  Keys spans[QUERIES];
+  const Keys all = start(j, q, s, spans);
+  Scoring m = {splat<vf>(j.scale), splat<vf>(j.softcap), splat<vf>(j.softcap > 0 ? 1 / j.softcap : 0.0), j.softcap > 0, false, false, false, false};
+  if (j.mask != nullptr) m.bias = j.mask_dtype != RLX_BOOL, m.keep = !m.bias, m.shared = shared_mask(j, q);
+  if (all.lo < all.hi) pack_queries<F>(j, q, slot + at.queries);
+  for (int64_t j0 = all.lo; j0 < all.hi && !j.c->stopped(); j0 += KEYS) {
+    const int64_t n = all.hi - j0 < KEYS ? all.hi - j0 : KEYS;
+    score<F>(j, q, j0, n, slot + at.queries, slot + at.keys, scores);
+    if (m.bias || m.keep) fill_bias(j, q, j0, n, m.shared, bias);
+    m.edges = place_edges(q, spans, j0, n, s);
+    const bool changed = soften(m, q, n, bias, scores, s);
+    if (changed && j0 > all.lo) scale_sums(q, s.factor, sums, wide);
+    add_values<F>(j, q, j0, n, scores, slot + at.values, sums, wide, j0 > all.lo);
+  }
+  put_rows<F>(j, q, s, sums, wide, all.lo < all.hi);
+}

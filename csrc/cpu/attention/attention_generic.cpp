@@ -1,0 +1,21 @@
+// Attention and Rope of f32, f16 and bf16, on any machine. See attention_body.h and rope_body.h.
+#include "../core/rlx_begin.h"
+
+#include "attention.h"
+
+namespace rlx {
+namespace attention {
+
+namespace {
+#include "../core/vec_generic.h"
+#include "../core/vec_math.h"
+#include "../reduce/forms.h"
+#include "attention_body.h"
+#include "rope_body.h"
+}  // namespace
+
+extern const Set set_generic = {&matmul::kTilesF32Generic, attention_unit<f32_form>, attention_unit<f16_form>, attention_unit<bf16_form>,
+                            rope_token<f32_form>, rope_token<f16_form>, rope_token<bf16_form>};
+
+}  // namespace attention
+}  // namespace rlx

@@ -1,0 +1,17 @@
+// Pool; see pool.h.
+SPLIT(pool_split)
+
+KERNEL(Pool, f32, generic, strided, whole, pool_f32_generic)
+KERNEL(Pool, f32, avx2, strided, whole, pool_f32_avx2)
+KERNEL(Pool, f32, avx512, strided, whole, pool_f32_avx512)
+PREPARE(Pool, f32, pool_prepare)
+KERNEL(Pool, f16, generic, strided, whole, pool_f16_generic)
+KERNEL(Pool, f16, avx2, strided, whole, pool_f16_avx2)
+KERNEL(Pool, f16, avx512, strided, whole, pool_f16_avx512)
+PREPARE(Pool, f16, pool_prepare)
+KERNEL(Pool, bf16, generic, strided, whole, pool_bf16_generic)
+KERNEL(Pool, bf16, avx2, strided, whole, pool_bf16_avx2)
+KERNEL(Pool, bf16, avx512, strided, whole, pool_bf16_avx512)
+PREPARE(Pool, bf16, pool_prepare)
+KERNEL(Pool, f64, generic, strided, pool_split, pool_plain)
+KERNEL(Pool, int, generic, strided, pool_split, pool_plain)

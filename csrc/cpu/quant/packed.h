@@ -1,0 +1,56 @@
+// packed.h: weights as they are packed, decoded a chunk at a time. Chunks begin at multiples of CHUNK_K along k, so that they hold whole
+// blocks of the GGUF formats.
+#pragma once
+#include "../core/rlx_begin.h"
+#include "../core/kernel.h"
+#include "../elementwise/convert.h"
+
+namespace rlx {
+namespace quant {
+
+constexpr int CHUNK_K = 256;
+constexpr int ROW_BLOCK = 32;     // rows of x that share a decoded chunk
+constexpr int COLUMN_BLOCK = 16;  // outputs of a unit of work where weights lie in rows; CHUNK_K of them elsewhere
+
+// The operands of a DequantMatMul, and how they lie.
+struct Packed {
+  int64_t scheme = 0, n = 0, k = 0;
+  bool rows = true;              // a row for each output (nk, GGUF, MLX); else [k, n]
+  const uint8_t *w = nullptr;
+  int64_t block = 0, blocks = 0; // weights of a side entry, and side entries along k
+  int64_t row_bytes = 0;         // of a row of w, where rows
+  int bits = 0;                  // of a code of an MLX scheme
+  uint32_t w_dtype = 0;
+  const void *scale = nullptr, *zero = nullptr;  // null where absent
+  uint32_t scale_dtype = 0, zero_dtype = 0;
+  bool one_scale = false;        // fp8: one for all columns
+};
+
+Packed packed_of(const Call &c);
+
+// Weights [k, k + count) of output j, where weights lie in rows; k is a multiple of CHUNK_K and count at most CHUNK_K.
+void decode_row(const Packed &p, int64_t j, int64_t k, int count, float *to);
+
+// Weight k of outputs [j, j + count), where they lie as [k, n]; count is at most CHUNK_K.
+void decode_across(const Packed &p, int64_t k, int64_t j, int count, float *to);
+
+// Block of a GGUF scheme, as weights and bytes.
+struct BlockSize {
+  int weights, bytes;
+};
+constexpr int GGUF_SCHEMES = 24;  // they come first
+extern const BlockSize gguf_blocks[GGUF_SCHEMES];
+
+// The weights of one block.
+void decode_block(int64_t scheme, const uint8_t *block, float *to);
+
+inline float number_at(const void *p, uint32_t dtype, int64_t i) {
+  switch (dtype) {
+    case RLX_F16: return float(elementwise::f64_from_f16(static_cast<const uint16_t *>(p)[i]));
+    case RLX_BF16: return float(elementwise::f64_from_bf16(static_cast<const uint16_t *>(p)[i]));
+    default: return static_cast<const float *>(p)[i];
+  }
+}
+
+}  // namespace quant
+}  // namespace rlx

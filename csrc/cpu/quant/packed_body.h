@@ -1,0 +1,117 @@
+// packed_body.h: DequantMatMul. Weights are decoded a chunk at a time and used for all rows of a block of x. Contract: products of f32,
+// summed in f32 over chunks of 256 along k and in f64 over the chunks, in one order for every split. Text for the anonymous namespace of
+// an instruction set, after vec_<isa>.h and forms.h.
+
+constexpr int CHUNK_ROWS = 16;  // rows of x that share decoded weights where those lie as [k, n]
+constexpr int DEPTH = 4;        // rows of weights that are added together
+
+struct Job {
+  const Call *c;
+  Packed p;
+  int64_t m, row_blocks;
+  const float *x;
+  float *wide;
+};
+
+template <class F> void widen_rows(const Job &j, int64_t begin, int64_t end) {
+  const typename F::T *x = j.c->in_ptr<typename F::T>(0);
+  int64_t i = begin;
+  for (; i + LANES <= end; i += LANES) store(j.wide + i, F::get(x + i));
+  if (i < end) store_part(j.wide + i, F::get_part(x + i, int(end - i)), int(end - i));
+}
+
+void widen_units(void *ctx, int64_t begin, int64_t end, int) {
+  const Job &j = *static_cast<const Job *>(ctx);
+  if (j.c->in(0).dtype == RLX_F16) widen_rows<f16_form>(j, begin, end);
+  else widen_rows<bf16_form>(j, begin, end);
+}
+
+void put_sum(const Call &c, int64_t at, double v) {
+  switch (c.out(0).dtype) {
+    case RLX_F16: c.out_ptr<uint16_t>(0)[at] = elementwise::f16_from_f64(double(float(v))); break;
+    case RLX_BF16: c.out_ptr<uint16_t>(0)[at] = elementwise::bf16_from_f64(double(float(v))); break;
+    default: c.out_ptr<float>(0)[at] = float(v); break;
+  }
+}
+
+float dot(const float *x, const float *w, int n) {
+  vf a = splat<vf>(0.0), b = a, c = a, d = a;
+  int i = 0;
+  for (; i + 4 * LANES <= n; i += 4 * LANES) {
+    a = fma(load(x + i), load(w + i), a), b = fma(load(x + i + LANES), load(w + i + LANES), b);
+    c = fma(load(x + i + 2 * LANES), load(w + i + 2 * LANES), c), d = fma(load(x + i + 3 * LANES), load(w + i + 3 * LANES), d);
+  }
+  for (; i + LANES <= n; i += LANES) a = fma(load(x + i), load(w + i), a);
+  if (i < n) b = fma(load_part(x + i, n - i), load_part(w + i, n - i), b);
+  return sum((a + b) + (c + d));
+}
+
+// Weights in rows: a row of them with each row of x.
+void row_units(void *ctx, int64_t begin, int64_t end, int) {
+  const Job &j = *static_cast<const Job *>(ctx);
+  const Packed &p = j.p;
+  alignas(64) float w[CHUNK_K];
+  for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
+    const int64_t first = u % j.row_blocks * ROW_BLOCK, last = first + ROW_BLOCK < j.m ? first + ROW_BLOCK : j.m;
+    const int64_t column = u / j.row_blocks * COLUMN_BLOCK, stop = column + COLUMN_BLOCK < p.n ? column + COLUMN_BLOCK : p.n;
+    for (int64_t o = column; o < stop; o++) {
+      double sums[ROW_BLOCK] = {};
+      for (int64_t k = 0; k < p.k; k += CHUNK_K) {
+        const int n = int(p.k - k < CHUNK_K ? p.k - k : CHUNK_K);
+        decode_row(p, o, k, n, w);
+        for (int64_t i = first; i < last; i++) sums[i - first] += double(dot(j.x + i * p.k + k, w, n));
+      }
+      for (int64_t i = first; i < last; i++) put_sum(*j.c, i * p.n + o, sums[i - first]);
+    }
+  }
+}
+
+// part[i] += x[0] * w[0][i] + ..., in this order, over a few rows of weights.
+RLX_FN void add_rows(float *__restrict part, const float *x, const float (*w)[CHUNK_K], int rows, int n) {
+  if (rows == DEPTH) {
+    for (int i = 0; i < n; i++) part[i] = (((part[i] + x[0] * w[0][i]) + x[1] * w[1][i]) + x[2] * w[2][i]) + x[3] * w[3][i];
+    return;
+  }
+  for (int k = 0; k < rows; k++)
+    for (int i = 0; i < n; i++) part[i] += x[k] * w[k][i];
+}
+
+// Weights as [k, n]: each element of x with a piece of a row of them.
+void across_units(void *ctx, int64_t begin, int64_t end, int) {
+  const Job &j = *static_cast<const Job *>(ctx);
+  const Packed &p = j.p;
+  alignas(64) float w[DEPTH][CHUNK_K], part[CHUNK_ROWS][CHUNK_K];
+  double sums[CHUNK_ROWS][CHUNK_K];
+  for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
+    const int64_t first = u % j.row_blocks * CHUNK_ROWS, column = u / j.row_blocks * CHUNK_K;
+    const int rows = int(j.m - first < CHUNK_ROWS ? j.m - first : CHUNK_ROWS), n = int(p.n - column < CHUNK_K ? p.n - column : CHUNK_K);
+    std::memset(sums, 0, size_t(rows) * sizeof sums[0]);
+    for (int64_t k0 = 0; k0 < p.k; k0 += CHUNK_K) {
+      std::memset(part, 0, size_t(rows) * sizeof part[0]);
+      const int64_t stop = k0 + CHUNK_K < p.k ? k0 + CHUNK_K : p.k;
+      for (int64_t k = k0; k < stop; k += DEPTH) {
+        const int depth = int(stop - k < DEPTH ? stop - k : DEPTH);
+        for (int d = 0; d < depth; d++) decode_across(p, k + d, column, n, w[d]);
+        for (int r = 0; r < rows; r++) add_rows(part[r], j.x + (first + r) * p.k + k, w, depth, n);
+      }
+      for (int r = 0; r < rows; r++)
+        for (int i = 0; i < n; i++) sums[r][i] += double(part[r][i]);
+    }
+    for (int r = 0; r < rows; r++)
+      for (int i = 0; i < n; i++) put_sum(*j.c, (first + r) * p.n + column + i, sums[r][i]);
+  }
+}
+
+void dequant_matmul(const Call &c) {
+  if (c.out(0).count == 0) return;
+  Job j = {&c, packed_of(c), 0, 0, nullptr, static_cast<float *>(c.scratch)};
+  j.m = c.out(0).count / j.p.n;
+  j.x = c.in_ptr<float>(0);
+  if (c.in(0).dtype != RLX_F32) {
+    c.parallel(j.m * j.p.k, 1 << 13, widen_units, &j);
+    j.x = j.wide;
+  }
+  const int64_t rows = j.p.rows ? ROW_BLOCK : CHUNK_ROWS, columns = j.p.rows ? COLUMN_BLOCK : CHUNK_K;
+  j.row_blocks = (j.m + rows - 1) / rows;
+  c.parallel(j.row_blocks * ((j.p.n + columns - 1) / columns), 1 + 32768 / (j.p.k * columns + 1), j.p.rows ? row_units : across_units, &j);
+}

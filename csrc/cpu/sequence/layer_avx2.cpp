@@ -1,0 +1,23 @@
+// Steps of recurrent layers of f32, f16 and bf16, 8 lanes. See layer_body.h.
+#include "../core/rlx_begin.h"
+
+#include "layer.h"
+
+#if defined(RLX_X86)
+namespace rlx {
+namespace sequence {
+
+RLX_TARGET_AVX2_BEGIN
+namespace {
+#include "../core/vec_avx2.h"
+#include "../core/vec_math.h"
+#include "../reduce/forms.h"
+#include "layer_body.h"
+}  // namespace
+RLX_TARGET_END
+
+extern const Set set_avx2 = {&matmul::kTilesF32Avx2, form<f32_form>(), form<f16_form>(), form<bf16_form>()};
+
+}  // namespace sequence
+}  // namespace rlx
+#endif
