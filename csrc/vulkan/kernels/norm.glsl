@@ -106,15 +106,18 @@ void put(uint row, float inverse) {
     }
     expect_end(i, inner);
   }
+  expect_end(run, n / inner);
 }
 
 void main() {
   plan();
-  for (uint row = group_unit(); row < count_of(0) / n; row += GROUPS) {
+  uint row = group_unit();
+  for (; row < count_of(0) / n; row += GROUPS) {
     if (group_stopped()) return;
     start = int(element_of(1, row * n));
     mean = rest = 0;
     if (MEAN) set_mean(total(false, 1));
     put(row, inverse_root());
   }
+  expect_end(row, count_of(0) / n);
 }

@@ -169,17 +169,21 @@ void main() {
   plan();
   const uint count = count_of(0);
   if (n <= SHORT || ((outer_axes != 0 || abs(inner_step) != 1) && n / 4 <= count)) {
-    for (uint r = thread_unit(); r < count && !stopped(); r += GROUPS * LOCAL) {
+    uint r = thread_unit();
+    for (; r < count; r += GROUPS * LOCAL) {
+      if (stopped()) return;
       const int base = int(offset_of(1)) + distance_of(1, ~along, 0, r);
 #ifdef FLOATS
       if (FN == ReduceFn_logsumexp) top = top_of(part_max(base, ALL));
 #endif
       y[offset_of(0) + r] = store(finish(part_of(base, ALL), n));
     }
+    expect_end(r, count);
     return;
   }
   const Share share = group_share(inner);
-  for (uint r = group_unit(); r < count; r += GROUPS) {
+  uint r = group_unit();
+  for (; r < count; r += GROUPS) {
     if (group_stopped()) return;
     const int base = int(offset_of(1)) + distance_of(1, ~along, 0, r);
 #ifdef FLOATS
@@ -188,4 +192,5 @@ void main() {
     const PART t = group_join(part_of(base, share));
     if (gl_LocalInvocationID.x == 0) y[offset_of(0) + r] = store(finish(t, n));
   }
+  expect_end(r, count);
 }

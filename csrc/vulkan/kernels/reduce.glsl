@@ -30,8 +30,8 @@ void expect_end(uint i, uint n) {
     return all; \
   }
 
-// Element i, row-major, of the axes of operand 0 whose bits are set: how far from the first one it lies in tensor k, which lacks the first
-// `lacks` of its axes.
+// Element i, row-major, of the axes of operand 0 whose bits are set: how far from the first one it lies in tensor k, which has not the
+// first `lacks` of its axes.
 int distance_of(uint k, uint axes, uint lacks, uint i) {
   int at = 0;
   for (int d = int(rank_of(operand(0))) - 1; d >= 0; d--) {
@@ -43,7 +43,7 @@ int distance_of(uint k, uint axes, uint lacks, uint i) {
   return at;
 }
 
-// Which elements of `outer` runs of `inner` elements are an invocation's: runs run, run + runs ..., of them elements first, first + step_ ...
+// Which elements of runs of elements are an invocation's: of runs run, run + runs ... elements first, first + step_ ...
 struct Share { uint run, runs, first, step_; };
 
 #define ALL Share(0, 1, 0, 1)
