@@ -60,7 +60,13 @@ func TestDemo(t *testing.T) {
 	if err := json.Unmarshal(b, &golden); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(conform.Backends()); golden.Right != 432 || strings.Count(out, "432 of 450") != n || strings.Count(out, "450 of 450") != n-1 {
+	n := 0
+	for _, b := range rlx.Backends() {
+		if b.Err == nil {
+			n++
+		}
+	}
+	if golden.Right != 432 || strings.Count(out, "432 of 450") != n || strings.Count(out, "450 of 450") != n-1 {
 		t.Errorf("NumPy classifies %d of %d; the demo printed\n%s", golden.Right, golden.Count, out)
 	}
 }
