@@ -99,8 +99,9 @@ int32_t alloc_locked(Context *c, Use use, uint64_t bytes, Piece *out, rlx_error 
   Block b = {};
   b.use = use;
   b.bytes = bytes > kMost / 2 ? bytes : block_bytes(*c, use, bytes);
+  const uint64_t room = b.bytes;  // of the buffer; its memory may be larger
   int32_t code = create(c, &b, error);
-  if (code == RLX_OK && (!b.spans.push({0, b.bytes / kPieceAlign * kPieceAlign, false}) || !c->blocks.push(b))) code = set_error(error, RLX_NO_MEMORY, -1, "no host memory");
+  if (code == RLX_OK && (!b.spans.push({0, room / kPieceAlign * kPieceAlign, false}) || !c->blocks.push(b))) code = set_error(error, RLX_NO_MEMORY, -1, "no host memory");
   if (code != RLX_OK) {
     destroy(c, &b);
     return code;

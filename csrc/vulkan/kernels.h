@@ -6,7 +6,7 @@
 //     flags     strided: operands may have any strides; dense: the planner makes them contiguous first
 //     dispatch  what a unit of work is and who does it:
 //                 elements  an invocation does an element of result 0
-//                 each      as elements, once for each operand: an invocation does an element of operand P_PIECE
+//                 each      as elements, once for each operand, which the kernel sees as its only one: an invocation does an element of it
 //                 results   a workgroup does an element of result 0
 //                 rows      a workgroup does a row (all along the last axis) of result 0
 //                 in_rows   a workgroup does a row of operand 0
