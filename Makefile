@@ -10,6 +10,7 @@ GO      ?= go
 CMAKE   ?= cmake
 PREFIX  ?= /usr/local
 BUILD   := build
+JOBS    ?= $(shell getconf _NPROCESSORS_ONLN)
 
 # The Debian packages that building the Vulkan backend lacks here, and why this call of make leaves the backend out; empty if nothing.
 VULKAN_LACKS := $(shell command -v glslc > /dev/null || echo glslc; echo '\#include <vulkan/vulkan_core.h>' | $(CXX) -E -x c++ - > /dev/null 2>&1 || echo libvulkan-dev)
@@ -30,12 +31,12 @@ demo: native
 # The CPU kernels as build/lib/librlx_cpu.a: what -tags rlx_static links.
 lib:
 	@$(CMAKE) -S . -B $(BUILD)/cmake -DCMAKE_BUILD_TYPE=Release $(if $(VULKAN_OFF),-DRLX_VULKAN=OFF) > /dev/null
-	@$(CMAKE) --build $(BUILD)/cmake --target rlx_cpu --parallel
+	@$(CMAKE) --build $(BUILD)/cmake --target rlx_cpu --parallel $(JOBS)
 
 # build/lib/librlx_vulkan.a: what -tags vulkan links beside the CPU kernels.
 vulkan: vulkan-needs lib
 	@$(CMAKE) -S . -B $(BUILD)/cmake -DRLX_VULKAN=ON > /dev/null
-	@$(CMAKE) --build $(BUILD)/cmake --target rlx_vulkan rlx_vulkan_faults --parallel
+	@$(CMAKE) --build $(BUILD)/cmake --target rlx_vulkan rlx_vulkan_faults --parallel $(JOBS)
 
 vulkan-needs:
 	@test -z "$(VULKAN_LACKS)" || { echo "make vulkan: missing $(VULKAN_LACKS): on Debian, apt-get install glslc libvulkan-dev" >&2; exit 1; }
@@ -73,7 +74,7 @@ race: native
 
 # The tests of the native code that need no Go.
 native-test: lib
-	@$(CMAKE) --build $(BUILD)/cmake --target native_tests --parallel
+	@$(CMAKE) --build $(BUILD)/cmake --target native_tests --parallel $(JOBS)
 	cd $(BUILD)/cmake && ctest --output-on-failure
 
 # The Vulkan backend at other subgroup sizes than the machine's own: Mesa's software driver has vectors as wide as it is told. Go's test cache

@@ -267,5 +267,9 @@ func (p *Program) Probe(threads int, bytes uint64, seconds float64) (l Limits, o
 		return Limits{}, false, nil
 	}
 	l.GFLOPS, l.GBps, err = d.Probe(threads, bytes, seconds)
-	return l, true, err
+	var be *backend.Error
+	if errors.As(err, &be) && be.Code == backend.Unsupported {
+		return Limits{}, false, nil
+	}
+	return l, err == nil, err
 }

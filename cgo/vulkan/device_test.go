@@ -233,6 +233,41 @@ func TestIndexOutOfRange(t *testing.T) {
 	}
 }
 
+// Indices are checked where there is no element to fetch, too.
+func TestIndexOfNothing(t *testing.T) {
+	device(t)
+	g := rlx.NewGraph("nothing")
+	x := g.Input("x", rlx.F32, rlx.Shape(3, 0))
+	g.Output("y", op.Gather(x, g.Input("i", rlx.I64, rlx.Shape("n")), 0))
+	p := compile(t, g, "vulkan")
+	empty := rlx.New([]float32{}, 3, 0)
+	if _, err := p.Run(t.Context(), rlx.Feed{"x": empty, "i": rlx.New([]int64{0, 99}, 2)}); err == nil || !strings.Contains(err.Error(), "C7: index 99") {
+		t.Errorf("index 99 of 3 rows of nothing: %v", err)
+	}
+	if _, err := p.Run(t.Context(), rlx.Feed{"x": empty, "i": rlx.New([]int64{0, 2}, 2)}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A Concat of many operands takes memory for each of them once.
+func TestConcatOfMany(t *testing.T) {
+	d := device(t)
+	g := rlx.NewGraph("many")
+	parts, feed, want := make([]rlx.Value, 1500), rlx.Feed{}, make([]float32, 1500)
+	for i := range parts {
+		name := fmt.Sprint("x", i)
+		want[i] = float32(i)
+		parts[i], feed[name] = g.Input(name, rlx.F32, rlx.Shape(1)), rlx.New(want[i:i+1], 1)
+	}
+	g.Output("y", op.Concat(0, parts...))
+	before := d.NativeBytes()
+	p := compile(t, g, "vulkan")
+	near(t, "concat", values(t, p, feed), want)
+	if grown := d.NativeBytes() - before; grown > 16<<20 {
+		t.Errorf("1500 operands of one element take %d bytes", grown)
+	}
+}
+
 // A device that is not there is an error of its own code, which Prefer passes over.
 func TestDeviceIndex(t *testing.T) {
 	device(t)

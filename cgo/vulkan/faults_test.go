@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -349,6 +350,36 @@ func TestFailureBesideOpenProgram(t *testing.T) {
 	}
 	if err := noObjects(t); err != nil {
 		t.Error(err)
+	}
+}
+
+// After a wait that failed the device may still be at work: the next run on the same arena waits for it first.
+func TestRunAfterFailedWait(t *testing.T) {
+	if !withFaults(t) {
+		return
+	}
+	rng := rand.New(rand.NewSource(6))
+	g := rlx.NewGraph("long")
+	y := g.Input("x", rlx.F32, rlx.Shape("n", 192))
+	w := g.Param("w", floats(rng, 192, 192))
+	for range 8 {
+		y = op.Tanh(op.MatMul(y, w))
+	}
+	g.Output("y", y)
+	p := compile(t, g, "vulkan")
+	feeds := []rlx.Feed{{"x": floats(rng, 320, 192)}, {"x": floats(rng, 320, 192)}}
+	want := [][]float32{values(t, p, feeds[0]), values(t, p, feeds[1])}
+	for k := range 4 {
+		command(t, "vkWaitSemaphores 1 -1")
+		_, err := p.Run(t.Context(), feeds[0])
+		var be *backend.Error
+		if !errors.As(err, &be) || be.Code != backend.NoMemory {
+			t.Fatalf("a wait that fails: %v", err)
+		}
+		command(t)
+		if got := values(t, p, feeds[k%2]); !slices.Equal(got, want[k%2]) {
+			t.Errorf("the run after a failed wait gives other numbers")
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"text/tabwriter"
@@ -23,7 +24,7 @@ var demoFiles embed.FS
 func demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "Compile a digits classifier and run it over held-out digits on every CPU backend of this build",
+		Short: "Compile a digits classifier and run it over held-out digits on every backend of this build",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return demo(c.Context(), c.OutOrStdout()) },
 	}
@@ -67,31 +68,39 @@ func demo(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintf(w, "digits classifier: %d nodes, %d held-out digits\n\n", len(model.Graph().Nodes), len(d.labels))
 	results := map[string]*demoResult{}
-	for _, name := range []string{"ref", "cpu"} {
-		r, err := demoOn(ctx, model, d, name)
-		if errors.Is(err, rlx.ErrNotCompiledIn) {
-			fmt.Fprintf(w, "%s: %v\n", name, err)
+	for _, b := range rlx.Backends() {
+		if b.Err != nil { // not in this build, or no device on this machine
+			fmt.Fprintf(w, "%v\n", b.Err)
 			continue
 		}
+		r, err := demoOn(ctx, model, d, b.Name)
 		if err != nil {
 			return err
 		}
-		results[name] = r
+		results[b.Name] = r
 		r.write(w)
 	}
-	if a, b := results["ref"], results["cpu"]; a != nil && b != nil {
-		same, worst := 0, 0.0
-		for i := range a.best {
-			if a.best[i] == b.best[i] {
-				same++
-			}
+	ref := results["ref"]
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		if ref != nil && name != "ref" {
+			agreement(w, name, results[name], ref)
 		}
-		for i := range a.probabilities {
-			worst = max(worst, math.Abs(float64(a.probabilities[i])-float64(b.probabilities[i])))
-		}
-		fmt.Fprintf(w, "agreement: cpu and ref choose the same digit for %d of %d; probabilities differ by at most %.1e\n", same, len(a.best), worst)
 	}
 	return nil
+}
+
+// agreement compares the answers of a backend with those of ref.
+func agreement(w io.Writer, name string, r, ref *demoResult) {
+	same, worst := 0, 0.0
+	for i := range r.best {
+		if r.best[i] == ref.best[i] {
+			same++
+		}
+	}
+	for i := range r.probabilities {
+		worst = max(worst, math.Abs(float64(r.probabilities[i])-float64(ref.probabilities[i])))
+	}
+	fmt.Fprintf(w, "agreement: %s and ref choose the same digit for %d of %d; probabilities differ by at most %.1e\n", name, same, len(r.best), worst)
 }
 
 type demoResult struct {

@@ -167,7 +167,7 @@ void arena_close(rlx_arena *a) {
 int32_t arena_copy(const char *name, rlx_arena *a, const rlx_region *regions, uint32_t count, bool write, rlx_error *error) {
   const uint64_t have = uint64_t(a->program->words_arena());
   Array<Copy> copies;
-  int32_t code = RLX_OK;
+  int32_t code = settle(a, error);
   for (uint32_t i = 0; i < count && code == RLX_OK; i++) {
     const rlx_region &r = regions[i];
     if (r.offset > have || r.bytes > have - r.offset || (r.host == nullptr && r.bytes != 0))

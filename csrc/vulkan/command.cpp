@@ -181,6 +181,7 @@ int64_t tiles_of(const Operand &o) {
 // Units of work, and whether an invocation does one (else a workgroup).
 int64_t units_of(const DecodedCommand &c, Dispatch kind, uint32_t piece, bool *single) {
   *single = kind == DISPATCH_elements || kind == DISPATCH_each;
+  if (c.out[0].count == 0 && c.num_out == 1) return 0;  // rows of no length are no work
   switch (kind) {
     case DISPATCH_each: return c.in[piece].count;
     case DISPATCH_rows: return rows_of(c.out[0]);
@@ -190,12 +191,12 @@ int64_t units_of(const DecodedCommand &c, Dispatch kind, uint32_t piece, bool *s
   }
 }
 
-// Groups along x and y for n groups; false if the device has no room for them.
-bool grid(const Context &c, int64_t n, uint32_t *groups) {
+// Groups along x and y for n groups of local invocations; false if the device has no room for them.
+bool grid(const Context &c, int64_t n, uint32_t local, uint32_t *groups) {
   const int64_t x = n < int64_t(c.limits.maxComputeWorkGroupCount[0]) ? n : int64_t(c.limits.maxComputeWorkGroupCount[0]);
   const int64_t y = (n + x - 1) / x;
   groups[0] = uint32_t(x), groups[1] = uint32_t(y);
-  return y <= int64_t(c.limits.maxComputeWorkGroupCount[1]) && x * y * kLocal <= int64_t(UINT32_MAX);
+  return y <= int64_t(c.limits.maxComputeWorkGroupCount[1]) && x * y * local <= int64_t(UINT32_MAX);
 }
 
 // Parameters and bindings of one dispatch; piece is the operand that it is for, or any where the kind is not each.
@@ -212,26 +213,29 @@ int32_t dispatch(Builder b, const KernelRow &row, uint32_t piece) {
   b.start = p->params.n;
   const rlx_op_info &info = rlx_op_table[c.op];
   const bool trailing = info.max_in != 65535 && c.num_in < info.declared;  // optional operands that were left out: the shader names them
-  const uint32_t present = c.num_out + c.num_in, tensors = trailing ? c.num_out + info.declared : present;
+  const bool each = row.dispatch == DISPATCH_each;  // its shader sees one operand
+  const uint32_t present = c.num_out + c.num_in, tensors = each ? c.num_out + 1 : trailing ? c.num_out + info.declared : present;
   if (p->params.grow(P_TENSORS + uint64_t(tensors) * T_WORDS) == nullptr) return b.no_memory();
   b.word(P_UNITS) = uint32_t(units), b.word(P_RESULTS) = c.num_out, b.word(P_OPERANDS) = c.num_in;
-  b.word(P_PIECE) = piece, b.word(P_COMMAND) = c.index + 1, b.word(P_FLAT) = flat(c);
+  b.word(P_PIECE) = piece, b.word(P_COMMAND) = c.index + 1, b.word(P_FLAT) = !each && flat(c);
+  for (uint32_t k = 0; each && k < piece; k++) b.word(P_BEFORE) += uint32_t(c.in[k].count);
 
   const Operand absent;
   Dispatched d = {};
   d.first_binding = uint32_t(p->bindings.n);
   Specialisation s = {};
-  s.value[S_LOCAL] = kLocal, s.value[S_SUBGROUP] = b.context->subgroup, s.value[S_OUT_DTYPE] = c.out[0].dtype;
+  const uint32_t local = single ? b.context->single : kGroup;
+  s.value[S_LOCAL] = local, s.value[S_SUBGROUP] = b.context->subgroup, s.value[S_OUT_DTYPE] = c.out[0].dtype;
   for (uint32_t k = 0; k < tensors; k++) {
-    const Operand &o = k < present ? c.out[k] : absent;  // operands lie behind results
+    const uint32_t of = each && k >= c.num_out ? k + piece : k;
+    const Operand &o = of < present ? c.out[of] : absent;  // operands lie behind results
     Binding bind;
     int64_t before;
     int32_t code = bind_tensor(b, o, k < c.num_out, &bind, &before);
     if (code == RLX_OK) code = put_tensor(b, k, o, before);
     if (code != RLX_OK) return code;
     if (k >= c.num_out && k - c.num_out < 8) s.value[S_IN_DTYPE + k - c.num_out] = o.present ? o.dtype : 0;
-    const bool wanted = k < c.num_out || row.dispatch != DISPATCH_each || k - c.num_out == piece;
-    if (wanted && !p->bindings.push(bind)) return b.no_memory();
+    if (!p->bindings.push(bind)) return b.no_memory();
   }
   const int32_t code = put_attributes(b, &s);
   if (code != RLX_OK) return code;
@@ -240,7 +244,7 @@ int32_t dispatch(Builder b, const KernelRow &row, uint32_t piece) {
     return b.fail(RLX_UNSUPPORTED, "more operands than the device binds to one kernel");
   d.command = c.index;
   d.params = uint32_t(b.start), d.param_words = uint32_t(p->params.n - b.start);
-  if (!grid(*b.context, single ? (units + kLocal - 1) / kLocal : units, d.groups)) return b.fail(RLX_UNSUPPORTED, kTooLarge);
+  if (!grid(*b.context, single ? (units + local - 1) / local : units, local, d.groups)) return b.fail(RLX_UNSUPPORTED, kTooLarge);
   const int32_t made = pipeline_get(b.context, row.module, s, BIND_TENSORS + d.bindings, c.index, &d.pipeline, b.error);
   if (made != RLX_OK) return made;
   return p->dispatches.push(d) ? int32_t(RLX_OK) : b.no_memory();

@@ -168,6 +168,7 @@ void read_properties(Context *c, const Features &f) {
   c->limits = p.properties.limits;
   c->max_buffer = v11.maxMemoryAllocationSize;
   c->subgroup = sub.subgroupSize;
+  c->single = c->limits.maxComputeWorkGroupInvocations < 256 || c->limits.maxComputeWorkGroupSize[0] < 256 ? kGroup : 256;
   c->features = features_of(f.all, f.v11, f.v12, sub);
 }
 

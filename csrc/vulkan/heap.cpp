@@ -7,7 +7,7 @@
 namespace rlx {
 namespace {
 
-constexpr uint64_t kBlock = uint64_t(8) << 20;
+constexpr uint64_t kLeast = uint64_t(1) << 20, kMost = uint64_t(64) << 20;
 std::atomic<uint64_t> held{0};
 
 uint64_t align_up(uint64_t n, uint64_t a) { return (n + a - 1) / a * a; }
@@ -83,14 +83,25 @@ bool take(Block *b, uint64_t bytes, Piece *out) {
   return false;
 }
 
+// A new block for small pieces is as large as the blocks of its use together, so that their number stays small.
+uint64_t block_bytes(const Context &c, Use use, uint64_t bytes) {
+  if (use == kFlags) return kLeast / 16;
+  uint64_t have = 0;
+  for (const Block &b : c.blocks)
+    if (b.use == use) have += b.bytes;
+  const uint64_t want = have < kLeast ? kLeast : have > kMost ? kMost : have;
+  return want < 2 * bytes ? 2 * bytes : align_up(want, kPieceAlign);
+}
+
 int32_t alloc_locked(Context *c, Use use, uint64_t bytes, Piece *out, rlx_error *error) {
   for (Block &b : c->blocks)
     if (b.use == use && take(&b, bytes, out)) return RLX_OK;
   Block b = {};
   b.use = use;
-  b.bytes = bytes > kBlock / 2 ? bytes : use == kFlags ? kBlock / 128 : kBlock;
+  b.bytes = bytes > kMost / 2 ? bytes : block_bytes(*c, use, bytes);
+  const uint64_t room = b.bytes;  // of the buffer; its memory may be larger
   int32_t code = create(c, &b, error);
-  if (code == RLX_OK && (!b.spans.push({0, b.bytes / kPieceAlign * kPieceAlign, false}) || !c->blocks.push(b))) code = set_error(error, RLX_NO_MEMORY, -1, "no host memory");
+  if (code == RLX_OK && (!b.spans.push({0, room / kPieceAlign * kPieceAlign, false}) || !c->blocks.push(b))) code = set_error(error, RLX_NO_MEMORY, -1, "no host memory");
   if (code != RLX_OK) {
     destroy(c, &b);
     return code;

@@ -6,7 +6,7 @@
 //     flags     strided: operands may have any strides; dense: the planner makes them contiguous first
 //     dispatch  what a unit of work is and who does it:
 //                 elements  an invocation does an element of result 0
-//                 each      as elements, once for each operand: an invocation does an element of operand P_PIECE
+//                 each      as elements, once for each operand, which the kernel sees as its only one: an invocation does an element of it
 //                 results   a workgroup does an element of result 0
 //                 rows      a workgroup does a row (all along the last axis) of result 0
 //                 in_rows   a workgroup does a row of operand 0
@@ -177,9 +177,9 @@ KERNEL(MatMul, u32, strided, tiles, matmul, u32)
 KERNEL(MatMul, i64, strided, tiles, matmul, u64)
 KERNEL(MatMul, u64, strided, tiles, matmul, u64)
 // norm
-KERNEL(Softmax, f32, strided, elements, softmax, f32)
-KERNEL(Softmax, f16, strided, elements, softmax, f16)
-KERNEL(Softmax, bf16, strided, elements, softmax, bf16)
+KERNEL(Softmax, f32, strided, rows, softmax, f32)
+KERNEL(Softmax, f16, strided, rows, softmax, f16)
+KERNEL(Softmax, bf16, strided, rows, softmax, bf16)
 KERNEL(LayerNorm, f32, strided, rows, layernorm, f32)
 KERNEL(LayerNorm, f16, strided, rows, layernorm, f16)
 KERNEL(LayerNorm, bf16, strided, rows, layernorm, bf16)

@@ -112,6 +112,9 @@ struct Copy {
 };
 int32_t copy_through_staging(Context *, const Copy *, uint64_t count, bool write, rlx_error *);
 
+// Waits for what a failed wait has left under way on the arena.
+int32_t settle(rlx_arena *, rlx_error *);
+
 int32_t run(rlx_program *, const rlx_run_args *);
 
 }  // namespace rlx

@@ -301,10 +301,22 @@ int32_t copy_through_staging(Context *c, const Copy *copies, uint64_t count, boo
   return code;
 }
 
+int32_t settle(rlx_arena *a, rlx_error *error) {
+  if (!a->pending) return RLX_OK;
+  Context *c = a->program->device->context;
+  pthread_mutex_lock(&c->queue_lock);
+  const VkResult r = c->vk.vkDeviceWaitIdle(c->device);
+  pthread_mutex_unlock(&c->queue_lock);
+  if (r != VK_SUCCESS) return context_failed(c, error, r, -1, "vkDeviceWaitIdle");
+  a->pending = false;
+  return RLX_OK;
+}
+
 int32_t run(rlx_program *p, const rlx_run_args *a) {
   int32_t code = check(p, a);
   if (code == RLX_OK) code = context_alive(p->device->context, a->error);
   if (code == RLX_OK && cancelled(a->cancel)) code = set_error(a->error, RLX_CANCELLED, -1, "cancelled");
+  if (code == RLX_OK) code = settle(a->arena, a->error);
   if (code != RLX_OK || a->count == 0) return code;
   uint32_t stretch = 0;
   while (p->stretches[stretch].first != a->first) stretch++;

@@ -51,6 +51,7 @@ func two(f func(a, b ir.Value) ir.Value) func([]ir.Value) []ir.Value {
 func runBugs(t *testing.T, bugs []bug) {
 	for _, b := range backends() {
 		t.Run(b, func(t *testing.T) {
+			defer Hold(t.Context(), rlx.On(b))()
 			for _, c := range bugs {
 				for _, constant := range []bool{false, true} {
 					if err := c.run(t, constant, rlx.On(b)); err != nil {
@@ -357,6 +358,7 @@ func TestNoUnsafeAlgebra(t *testing.T) {
 	passes := []string{"fold", "cse", "dce"}
 	sets := append([][]string{nil, passes}, []string{"fold"}, []string{"cse"}, []string{"dce"}, []string{"fold", "cse"}, []string{"cse", "dce"}, []string{"fold", "dce"})
 	for _, b := range backends() {
+		release := Hold(t.Context(), rlx.On(b))
 		for _, off := range sets {
 			for _, c := range bugs {
 				for _, constant := range []bool{false, true} {
@@ -366,6 +368,7 @@ func TestNoUnsafeAlgebra(t *testing.T) {
 				}
 			}
 		}
+		release()
 	}
 }
 

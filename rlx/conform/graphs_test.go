@@ -296,6 +296,9 @@ func TestRandomGraphs(t *testing.T) {
 	default:
 		count = 300
 	}
+	for _, b := range backends() {
+		defer Hold(t.Context(), rlx.On(b))()
+	}
 	for seed := *firstSeed; seed < *firstSeed+uint64(count); seed++ {
 		n, most := 1, 3+int(seed%13)
 		if differs(t, seed, most) == nil {

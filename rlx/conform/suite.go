@@ -389,8 +389,9 @@ func (r *rowRun) dispatched(c *rowCase, node string, p *rlx.Profile) error {
 	if !r.runsNatively(c) || r.row.Has(ir.View) || c.folds() {
 		return nil
 	}
+	empty := slices.Contains(c.want[0].Shape(), 0) // nothing to do but to check indices, which a backend may leave to the host
 	for _, s := range p.Steps {
-		if s.Node == node && s.Op == r.row.Name && s.Place == "native" && s.Native > 0 {
+		if s.Node == node && s.Op == r.row.Name && (s.Place == "native" && s.Native > 0 || s.Place == "host" && empty) {
 			return nil
 		}
 	}

@@ -92,13 +92,19 @@ void main() {
   for (uint d = axis + 1; d < rank; d++) inner *= dim(1, d);
   const uint lines = count_of(0);
   if (n <= SHORT || (inner > 1 && n / 4 <= lines)) {
-    for (uint line = thread_unit(); line < lines && !stopped(); line += GROUPS * LOCAL)
+    uint line = thread_unit();
+    for (; line < lines; line += GROUPS * LOCAL) {
+      if (stopped()) return;
       put(line, best_of(element_of(1, line / inner * n * inner + line % inner), n, x_step, 0, 1).at);
+    }
+    expect_end(line, lines);
     return;
   }
-  for (uint line = group_unit(); line < lines; line += GROUPS) {
+  uint line = group_unit();
+  for (; line < lines; line += GROUPS) {
     if (group_stopped()) return;
     const Best b = group_best(best_of(element_of(1, line / inner * n * inner + line % inner), n, x_step, me, LOCAL));
     if (me == 0) put(line, b.at);
   }
+  expect_end(line, lines);
 }

@@ -11,9 +11,8 @@ layout(std430, set = 0, binding = BIND_TENSORS + 1) readonly buffer X { STORE x[
 void main() {
   uint i = thread_unit();
   if (i >= P[P_UNITS] || stopped()) return;
-  const uint k = operand(P[P_PIECE]), axis = axis_of(attr_int(Concat_axis), rank_of(0));
-  uint start = 0;
-  for (uint j = operand(0); j < k; j++) start += dim(j, axis);
+  const uint k = operand(0), axis = axis_of(attr_int(Concat_axis), rank_of(0));
+  const uint start = P[P_BEFORE] / (count_of(0) / dim(0, axis));
   int from = int(offset_of(k));
   uint to = offset_of(0), step = 1;
   for (int d = int(rank_of(k)) - 1; d >= 0; d--) {

@@ -3,7 +3,7 @@
 #define RLX_VULKAN_LAYOUT_H
 
 // Bindings of set 0. Result k is at BIND_TENSORS + k, operand k behind the results; a kernel with dispatch `each` sees its one operand
-// there. A binding may begin before its tensor: tensor words hold the rest.
+// there, and its words as those of operand 0. A binding may begin before its tensor: tensor words hold the rest.
 #define BIND_PARAMS 0
 #define BIND_STOP 1
 #define BIND_FAILED 2
@@ -17,6 +17,7 @@
 #define P_COMMAND 4  // index of the command, from 1
 #define P_FLAT 5     // 1: every tensor is contiguous and every operand present has the dims of result 0
 #define P_ATTRS 6    // where the attributes start in P
+#define P_BEFORE 7   // dispatch each: elements of the operands before that one
 #define P_TENSORS 8
 
 // A tensor: results, then operands, T_WORDS each. Counts and offsets are in elements; 32 bits hold them, or the command is refused.

@@ -103,7 +103,9 @@ void put(uint batch, uint m, uint n, COMPUTE v) {
 
 void thin() {
   const uint size = m_size * n_size;
-  for (uint i = thread_unit(); i < count_of(0) && !stopped(); i += GROUPS * LOCAL) {
+  uint i = thread_unit();
+  for (; i < count_of(0); i += GROUPS * LOCAL) {
+    if (stopped()) return;
     const uint batch = i / size, m = i % size / n_size, n = i % n_size;
     int p = batch_start(1, batch) + int(m) * a_m, q = batch_start(2, batch) + int(n) * b_n;
     precise COMPUTE sum = COMPUTE(0);
@@ -114,6 +116,7 @@ void thin() {
     expect_end(k, k_size);
     put(batch, m, n, sum);
   }
+  expect_end(i, count_of(0));
 }
 
 // ---- tiles

@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : enable
-#extension GL_EXT_control_flow_attributes : enable
 #include "types.glsl"
 #include "tensor.glsl"
 #include "axes.glsl"
@@ -104,60 +103,60 @@ GROUP_JOIN(PART, group_join, join)
 
 // ---- where elements lie
 
-uint along;       // bit d: axis d of x is reduced
-uint n;           // elements of a result
-bool single;      // the reduced axes are as one, with a step
-int element_step;
+// The reduced axes, their bits set, and what they are to the loops: runs of `inner` elements that are inner_step apart, which lie where the
+// axes of outer_axes say.
+uint along, outer_axes;
+uint n, inner;
+int inner_step;
 
 void plan() {
   const uint rank = rank_of(1), axes = attr_count(Reduce_axes);
   along = axes == 0 || axes == 0xffffffffu ? 0xffu : 0u;
   for (uint i = 0; i < axes && axes != 0xffffffffu; i++) along |= 1u << axis_of(attr_item(Reduce_axes, i), rank);
-  n = 1;
-  single = true;
-  element_step = 0;
+  n = inner = 1;
+  outer_axes = 0;
+  inner_step = 0;
   for (int d = int(rank) - 1; d >= 0; d--) {
     if ((along >> d & 1) == 0) continue;
-    if (dim(1, d) > 1) {
-      if (n == 1) element_step = stride(1, d);
-      else if (stride(1, d) != element_step * int(n)) single = false;
-    }
     n *= dim(1, d);
+    if (dim(1, d) <= 1) continue;
+    if (inner == 1 && outer_axes == 0) inner_step = stride(1, d);
+    if (outer_axes == 0 && stride(1, d) == inner_step * int(inner)) inner *= dim(1, d);
+    else outer_axes |= 1u << d;
   }
 }
-
-// Element i along the axes of x that are reduced (bits: along) or kept (bits: ~along), as a distance.
-int distance_of(uint bits, uint i) {
-  int at = 0;
-  for (int d = int(rank_of(1)) - 1; d >= 0; d--) {
-    if ((bits >> d & 1) == 0) continue;
-    at += int(i % dim(1, d)) * stride(1, d);
-    i /= dim(1, d);
-  }
-  return at;
-}
-
-COMPUTE element(int base, uint i) { return load(x[base + (single ? int(i) * element_step : distance_of(along, i))]); }
 
 // ---- the work
 
-// Elements first, first + step_ ... of the result at base.
-PART part_of(int base, uint first, uint step_) {
+// Unrolled by hand: spirv-opt forgets NoContraction where it unrolls a loop, which breaks the sums.
+PART take(PART t, int at, uint i) {
+  if (i < inner) t = step_by(t, load(x[at + int(i) * inner_step]));
+  return t;
+}
+PART take4(PART t, int at, uint i, uint step_) {
+  return take(take(take(take(t, at, i), at, i + step_), at, i + 2 * step_), at, i + 3 * step_);
+}
+
+PART part_of(int base, Share s) {
   PART t = start();
-  uint i = first;
-  for (; i < n; i += 8 * step_)
-    [[unroll]] for (uint u = 0; u < 8; u++)
-      if (i + u * step_ < n) t = step_by(t, element(base, i + u * step_));
-  expect_end(i, n);
+  uint run = s.run;
+  for (; run < n / inner; run += s.runs) {
+    const int at = base + distance_of(1, outer_axes, 0, run);
+    uint i = s.first;
+    for (; i < inner; i += 8 * s.step_) t = take4(take4(t, at, i, s.step_), at, i + 4 * s.step_, s.step_);
+    expect_end(i, inner);
+  }
+  expect_end(run, n / inner);
   return t;
 }
 
 #ifdef FLOATS
-float part_max(int base, uint first, uint step_) {
+float part_max(int base, Share s) {
   float m = -RLX_INF;
-  uint i = first;
-  for (; i < n; i += step_) m = rlx_max(m, element(base, i));
-  expect_end(i, n);
+  for (uint run = s.run; run < n / inner; run += s.runs) {
+    const int at = base + distance_of(1, outer_axes, 0, run);
+    for (uint i = s.first; i < inner; i += s.step_) m = rlx_max(m, load(x[at + int(i) * inner_step]));
+  }
   return m;
 }
 // An infinite maximum is not subtracted: it would make NaN of itself.
@@ -168,24 +167,30 @@ GROUP_JOIN(float, group_max, rlx_max)
 
 void main() {
   plan();
-  const uint count = count_of(0), me = gl_LocalInvocationID.x;
-  if (n <= SHORT || ((!single || abs(element_step) != 1) && n / 4 <= count)) {
-    for (uint r = thread_unit(); r < count && !stopped(); r += GROUPS * LOCAL) {
-      const int base = int(offset_of(1)) + distance_of(~along, r);
+  const uint count = count_of(0);
+  if (n <= SHORT || ((outer_axes != 0 || abs(inner_step) != 1) && n / 4 <= count)) {
+    uint r = thread_unit();
+    for (; r < count; r += GROUPS * LOCAL) {
+      if (stopped()) return;
+      const int base = int(offset_of(1)) + distance_of(1, ~along, 0, r);
 #ifdef FLOATS
-      if (FN == ReduceFn_logsumexp) top = top_of(part_max(base, 0, 1));
+      if (FN == ReduceFn_logsumexp) top = top_of(part_max(base, ALL));
 #endif
-      y[offset_of(0) + r] = store(finish(part_of(base, 0, 1), n));
+      y[offset_of(0) + r] = store(finish(part_of(base, ALL), n));
     }
+    expect_end(r, count);
     return;
   }
-  for (uint r = group_unit(); r < count; r += GROUPS) {
+  const Share share = group_share(inner);
+  uint r = group_unit();
+  for (; r < count; r += GROUPS) {
     if (group_stopped()) return;
-    const int base = int(offset_of(1)) + distance_of(~along, r);
+    const int base = int(offset_of(1)) + distance_of(1, ~along, 0, r);
 #ifdef FLOATS
-    if (FN == ReduceFn_logsumexp) top = top_of(group_max(part_max(base, me, LOCAL)));
+    if (FN == ReduceFn_logsumexp) top = top_of(group_max(part_max(base, share)));
 #endif
-    const PART t = group_join(part_of(base, me, LOCAL));
-    if (me == 0) y[offset_of(0) + r] = store(finish(t, n));
+    const PART t = group_join(part_of(base, share));
+    if (gl_LocalInvocationID.x == 0) y[offset_of(0) + r] = store(finish(t, n));
   }
+  expect_end(r, count);
 }

@@ -57,18 +57,23 @@ void main() {
   for (uint d = axis + 1; d < rank; d++) inner *= dim(1, d);
   const uint lines = count_of(0) / n, me = gl_LocalInvocationID.x;
   if (n <= SHORT || (inner > 1 && lines >= FEW)) {
-    for (uint line = thread_unit(); line < lines && !stopped(); line += GROUPS * LOCAL) {
+    uint line = thread_unit();
+    for (; line < lines; line += GROUPS * LOCAL) {
+      if (stopped()) return;
       const uint start = start_of(line);
       const float top = max_of(start, 0, 1);
       put(line, start, 0, 1, top, sum_of(start, 0, 1, top));
     }
+    expect_end(line, lines);
     return;
   }
-  for (uint line = group_unit(); line < lines; line += GROUPS) {
+  uint line = group_unit();
+  for (; line < lines; line += GROUPS) {
     if (group_stopped()) return;
     const uint start = start_of(line);
     const float top = group_max(max_of(start, me, LOCAL));
     const Total sum = group_total(sum_of(start, me, LOCAL, top));
     put(line, start, me, LOCAL, top, sum);
   }
+  expect_end(line, lines);
 }

@@ -165,11 +165,16 @@ void forget(VkDevice device) {
   pthread_mutex_unlock(&lock);
 }
 
+// Between a look at is_lost and the submission behind it no device gets lost.
+pthread_mutex_t gate = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
 void lose(VkDevice device) {
+  pthread_mutex_lock(&gate);
   REAL(vkDeviceWaitIdle)(device);  // what runs may not outlive what the caller is about to destroy
   pthread_mutex_lock(&lock);
   if (num_lost < int(sizeof lost / sizeof lost[0])) lost[num_lost++] = device;
   pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&gate);
 }
 
 // As injected; remembers a loss.
@@ -308,7 +313,10 @@ VKAPI_ATTR VkResult VKAPI_CALL own_vkEndCommandBuffer(VkCommandBuffer b) {
 
 VKAPI_ATTR VkResult VKAPI_CALL own_vkQueueSubmit(VkQueue q, uint32_t n, const VkSubmitInfo *info, VkFence fence) {
   VkResult r;
-  return failing_on(device_of(q), "vkQueueSubmit", &r) ? r : REAL(vkQueueSubmit)(q, n, info, fence);
+  pthread_mutex_lock(&gate);
+  if (!failing_on(device_of(q), "vkQueueSubmit", &r)) r = REAL(vkQueueSubmit)(q, n, info, fence);
+  pthread_mutex_unlock(&gate);
+  return r;
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL own_vkQueueSubmit2(VkQueue q, uint32_t n, const VkSubmitInfo2 *info, VkFence fence) {

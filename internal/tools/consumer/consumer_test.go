@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -134,7 +136,7 @@ func TestEditsReachTheBinary(t *testing.T) {
 		bin := filepath.Join(dir, "app")
 		run(t, dir, nil, "go", "build", "-o", bin, ".")
 		contains(t, bin, marks)
-		run(t, root, nil, "cmake", "--build", "build/cmake", "--target", "rlx_cpu", "--parallel")
+		run(t, root, nil, "cmake", "--build", "build/cmake", "--target", "rlx_cpu", "--parallel", strconv.Itoa(runtime.NumCPU()))
 		run(t, dir, static, "go", "build", "-tags", "rlx_static", "-o", bin, ".")
 		contains(t, bin, marks)
 	}

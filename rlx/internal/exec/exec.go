@@ -24,7 +24,7 @@ type Target struct {
 
 // Close closes the devices.
 func (t *Target) Close() error {
-	return errors.Join(t.Host.close(), t.Device.Close())
+	return errors.Join(t.Host.Close(), t.Device.Close())
 }
 
 // Program is one loaded specialisation: static shapes, immutable, safe for concurrent runs.

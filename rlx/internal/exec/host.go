@@ -10,7 +10,6 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
 	"github.com/rlx-ml/rlx-go/rlx/internal/prog"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
-	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 // Host is the device of a backend that runs on the host: staged commands of other devices' programs go to its kernels. It holds the
@@ -46,7 +45,7 @@ func (h *Host) Fork() *Host {
 	return &Host{name: h.name, device: h.device, support: h.support, index: map[*ir.Tensor]int{}}
 }
 
-// Close frees the constants.
+// Close frees the constants, and closes the device unless h is a fork.
 func (h *Host) Close() error {
 	if h == nil {
 		return nil
@@ -58,18 +57,10 @@ func (h *Host) Close() error {
 		errs = append(errs, h.chain[i].Close())
 	}
 	h.chain = nil
-	return errors.Join(errs...)
-}
-
-func (h *Host) close() error {
-	if h == nil {
-		return nil
-	}
-	err := h.Close()
 	if h.owner {
-		err = errors.Join(err, h.device.Close())
+		errs = append(errs, h.device.Close())
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // hold makes sure that the chain has the tensors, and returns its end and all that it has.
@@ -154,7 +145,7 @@ func (h *Host) load(pl *plan.Plan) (*hostProgram, error) {
 			words.Commands, p.steps = append(words.Commands, c), append(p.steps, i)
 		}
 		if !s.Host {
-			words.Commands, p.steps = append(words.Commands, nothing()), append(p.steps, s.First)
+			words.Commands, p.steps = append(words.Commands, plan.Nothing()), append(p.steps, s.First)
 		}
 	}
 	if !taken {
@@ -183,27 +174,14 @@ func (h *Host) takes(c *prog.Command) bool {
 	return true
 }
 
-// nothing is a staged command without effect.
-func nothing() prog.Command {
-	none := prog.Operand{DType: ir.U8, Dims: []int64{0}, Strides: []int64{1}}
-	return prog.Command{Row: op.CopyRow(), Attrs: op.CopyRow().Zero(), Staged: true, Out: []prog.Operand{none}, In: []prog.Operand{none}}
-}
-
 // load brings the constants to the backend and the commands with them: first those of all specialisations, then pl's own.
 func (p *hostProgram) load(h *Host, pl *plan.Plan, words *prog.Program) error {
 	var shared, own []*ir.Tensor
-	ownIndex := map[int]int{}
-	for _, c := range words.Commands {
-		for _, o := range c.In {
-			if o.Absent || o.Slot != prog.Const {
-				continue
-			}
-			if o.Index < pl.Base {
-				shared = append(shared, pl.Consts[o.Index])
-			} else if _, ok := ownIndex[o.Index]; !ok {
-				ownIndex[o.Index] = len(own)
-				own = append(own, pl.Consts[o.Index])
-			}
+	for _, i := range constantsOf(words) {
+		if i < pl.Base {
+			shared = append(shared, pl.Consts[i])
+		} else {
+			own = append(own, pl.Consts[i])
 		}
 	}
 	weights, held, err := h.hold(shared)
@@ -220,26 +198,7 @@ func (p *hostProgram) load(h *Host, pl *plan.Plan, words *prog.Program) error {
 		}
 		weights = p.weights
 	}
-	for _, t := range append(held, own...) {
-		words.Consts = append(words.Consts, prog.Type{DType: t.DType(), Dims: t.Shape()})
-	}
-	number := map[*ir.Tensor]int{}
-	for i, t := range held {
-		number[t] = i
-	}
-	for k := range words.Commands {
-		c := &words.Commands[k]
-		c.In = slices.Clone(c.In) // the plan's stay as they are
-		for i := range c.In {
-			switch o := &c.In[i]; {
-			case o.Absent || o.Slot != prog.Const:
-			case o.Index < pl.Base:
-				o.Index = number[pl.Consts[o.Index]]
-			default:
-				o.Index = len(held) + ownIndex[o.Index]
-			}
-		}
-	}
+	renumber(words, pl.Consts, append(held, own...))
 	encoded, err := prog.Encode(words)
 	if err != nil {
 		return err
@@ -249,4 +208,35 @@ func (p *hostProgram) load(h *Host, pl *plan.Plan, words *prog.Program) error {
 		p.program = program
 	}
 	return err
+}
+
+// constantsOf lists the constants that the commands read, each once.
+func constantsOf(words *prog.Program) []int {
+	var list []int
+	for _, c := range words.Commands {
+		for _, o := range c.In {
+			if !o.Absent && o.Slot == prog.Const && !slices.Contains(list, o.Index) {
+				list = append(list, o.Index)
+			}
+		}
+	}
+	return list
+}
+
+// renumber makes the commands, which read constants of from by number, read those of to. The operands are copied: they are the plan's.
+func renumber(words *prog.Program, from, to []*ir.Tensor) {
+	number := map[*ir.Tensor]int{}
+	for i, t := range to {
+		number[t] = i
+		words.Consts = append(words.Consts, prog.Type{DType: t.DType(), Dims: t.Shape()})
+	}
+	for k := range words.Commands {
+		c := &words.Commands[k]
+		c.In = slices.Clone(c.In)
+		for i := range c.In {
+			if o := &c.In[i]; !o.Absent && o.Slot == prog.Const {
+				o.Index = number[from[o.Index]]
+			}
+		}
+	}
 }

@@ -2,7 +2,9 @@ package plan
 
 import (
 	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
+	"github.com/rlx-ml/rlx-go/rlx/internal/prog"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 // Segment is a run of steps on one side: of the device, or of the host between them.
@@ -61,6 +63,12 @@ func (s *Segment) need(b *buffer, step int) {
 		*valid = true
 		*list = append(*list, Transfer{Offset: b.offset, Bytes: b.bytes, Node: b.writer.Node, Step: step})
 	}
+}
+
+// Nothing is a staged command without effect.
+func Nothing() prog.Command {
+	none := prog.Operand{DType: ir.U8, Dims: []int64{0}, Strides: []int64{1}}
+	return prog.Command{Row: op.CopyRow(), Attrs: op.CopyRow().Zero(), Staged: true, Out: []prog.Operand{none}, In: []prog.Operand{none}}
 }
 
 // scheduled is a node in its place of the order, and the side that runs then.
