@@ -90,7 +90,7 @@ bench: native
 	$(GO) run -tags $(TAGS) ./cmd/rlx bench
 
 models:
-	python3 testdata/models/fetch.py $(RLX_MODELS)
+	python3 testdata/models/fetch.py $(RLX_MODELS) --with onnx-tests
 
 generate:
 	$(GO) generate ./...

@@ -13,6 +13,7 @@ type Unsupported struct {
 	Node   string // name of the node, or of the input, initializer or function
 	Attr   string // attribute name, "" when the operator itself is meant
 	Reason string
+	Needs  []string // inputs of the model that would have to be known: see [BindInput] and [ImportFor]
 }
 
 // String is one line: Loop (domain com.acme), attribute body: reason.

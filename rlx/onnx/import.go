@@ -20,6 +20,9 @@ type options struct {
 	limit  int64
 	dims   map[string]int64
 	inputs map[string]*ir.Tensor
+	shapes map[string][]int64 // of inputs, which win over what the model declares
+	eval   Eval
+	files  opener
 }
 
 // Limit sets how many bytes the decoded structures may take, instead of the limit of [Decode].
@@ -33,6 +36,12 @@ func BindInput(name string, value *ir.Tensor) Option {
 	return func(o *options) { o.inputs[name] = value }
 }
 
+// Eval computes the outputs of a graph without inputs.
+type Eval func(*ir.Graph) ([]*ir.Tensor, error)
+
+// FoldWith gives the importer a way to compute constants, so that axes, sizes and conditions may be computed by nodes.
+func FoldWith(eval Eval) Option { return func(o *options) { o.eval = eval } }
+
 // Import reads a model into a graph. Graph inputs keep their names, outputs too; a named dim becomes a symbol of that name, a dim
 // without one a symbol called after the input and the axis. Weights refer to data, which must not change while the graph is in use.
 //
@@ -42,7 +51,15 @@ func BindInput(name string, value *ir.Tensor) Option {
 // Errors: [*DecodeError] for bytes that are no model, [*UnsupportedError] with every operator and attribute that cannot be read,
 // [*ImportError] for a model that contradicts itself.
 func Import(data []byte, opts ...Option) (*ir.Graph, error) {
-	o := options{dims: map[string]int64{}, inputs: map[string]*ir.Tensor{}}
+	m, o, err := start(data, opts)
+	if err != nil {
+		return nil, err
+	}
+	return importModel(m, o)
+}
+
+func start(data []byte, opts []Option) (*ModelProto, options, error) {
+	o := options{dims: map[string]int64{}, inputs: map[string]*ir.Tensor{}, shapes: map[string][]int64{}}
 	for _, f := range opts {
 		f(&o)
 	}
@@ -51,10 +68,62 @@ func Import(data []byte, opts ...Option) (*ir.Graph, error) {
 		decode = func(b []byte) (*ModelProto, error) { return DecodeLimit(b, o.limit) }
 	}
 	m, err := decode(data)
+	return m, o, err
+}
+
+// ImportFor reads a model for runs with inputs like those of feed. Inputs whose values the model cannot be read without, such as axes
+// or the condition of an If, become constants: integers, booleans and float vectors of at most 64 elements. Where that is not enough
+// the shapes of all inputs are fixed to those of feed. The names of the inputs that became constants are returned.
+func ImportFor(data []byte, feed map[string]*ir.Tensor, opts ...Option) (g *ir.Graph, bound []string, err error) {
+	m, o, err := start(data, opts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return importModel(m, o)
+	for {
+		g, err = importModel(m, o)
+		var u *UnsupportedError
+		if !errors.As(err, &u) || !o.bindMore(m, u, feed, &bound) {
+			return g, bound, err
+		}
+	}
+}
+
+// bindMore fixes what the import asked for, and says whether that was anything new.
+func (o *options) bindMore(m *ModelProto, u *UnsupportedError, feed map[string]*ir.Tensor, bound *[]string) bool {
+	more := false
+	for _, item := range u.Items {
+		for _, name := range item.Needs {
+			t := feed[name]
+			if t == nil || o.inputs[name] != nil || !canBind(t) {
+				continue
+			}
+			o.inputs[name] = t
+			*bound = append(*bound, name)
+			more = true
+		}
+	}
+	if more {
+		return true
+	}
+	for i := range m.Graph.Inputs {
+		in := &m.Graph.Inputs[i]
+		if t := feed[in.Name]; t != nil && o.shapes[in.Name] == nil && t.Rank() == len(in.Shape) && !staticShape(in) {
+			o.shapes[in.Name] = t.Shape()
+			more = true
+		}
+	}
+	return more
+}
+
+func staticShape(in *ValueInfoProto) bool {
+	return !slices.ContainsFunc(in.Shape, func(d Dim) bool { return d.Kind != DimValue })
+}
+
+func canBind(t *ir.Tensor) bool {
+	if t.Len() > maxTracked {
+		return false
+	}
+	return (ir.Int | ir.Set(ir.Bool)).Has(t.DType()) || t.Rank() <= 1
 }
 
 // ImportReader is [Import] from size bytes of r.
@@ -75,7 +144,7 @@ func ImportFS(fsys fs.FS, name string, opts ...Option) (*ir.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Import(data, opts...)
+	return Import(data, append([]Option{WithFS(fsys, name)}, opts...)...)
 }
 
 // importer is one import. Once err is set nothing more is built, but operators and attributes are still checked.
@@ -83,28 +152,38 @@ type importer struct {
 	options
 	m           *ModelProto
 	g           *ir.Graph
-	opset       int64
-	values      map[string]*value
+	sc          *scope
+	root        *scope
 	leaves      map[string]bool   // names of inputs and initializers, which no node may take
 	symbols     map[string]string // symbol of a dim name
 	taken       map[string]bool   // symbols in use
 	named       map[string]int    // how many nodes bear a name
 	labelled    map[*ir.Node]bool // nodes that bear the name of the model's node they came from
-	functions   map[string]bool   // domain.name of the model's functions
+	functions   map[string]*FunctionProto
+	bodies      map[*GraphProto]map[string]*value // initializers of sub-graphs, which are read once
+	count       int                               // of nodes in functions and sub-graphs, see spend
 	unsupported []Unsupported
+	listed      map[string]bool // complaints in unsupported, which a loop would repeat
 	err         error
 }
 
 func importModel(m *ModelProto, o options) (*ir.Graph, error) {
 	im := &importer{
-		options: o, m: m, g: ir.NewGraph(m.Graph.Name), values: map[string]*value{}, leaves: map[string]bool{},
-		symbols: map[string]string{}, taken: map[string]bool{}, functions: map[string]bool{}, labelled: map[*ir.Node]bool{}, named: map[string]int{},
+		options: o, m: m, g: ir.NewGraph(m.Graph.Name), leaves: map[string]bool{}, symbols: map[string]string{}, taken: map[string]bool{},
+		functions: map[string]*FunctionProto{}, labelled: map[*ir.Node]bool{}, named: map[string]int{},
+		bodies: map[*GraphProto]map[string]*value{}, listed: map[string]bool{},
 	}
+	im.root = &scope{values: map[string]*value{}, opsets: m.Opset}
+	im.sc = im.root
 	im.version()
-	for _, f := range m.Functions {
-		im.functions[f.Domain+"."+f.Name] = true
+	for i := range m.Functions {
+		f := &m.Functions[i]
+		im.functions[functionKey(f.Domain, f.Name, f.Overload)] = f
 	}
-	im.initializers()
+	if n := m.Graph.SparseInitializers; n > 0 {
+		im.refuse(Unsupported{Node: m.Graph.Name, Reason: fmt.Sprintf("%d sparse initializers are not supported", n)})
+	}
+	im.initializers(m.Graph.Initializers)
 	im.inputs()
 	im.bindings()
 	for i := range m.Graph.Nodes {
@@ -127,26 +206,29 @@ func (im *importer) fail(node, op string, err error) {
 	}
 }
 
-func (im *importer) refuse(u Unsupported) { im.unsupported = append(im.unsupported, u) }
+func (im *importer) refuse(u Unsupported) {
+	if key := u.Node + "\x00" + u.String(); !im.listed[key] {
+		im.listed[key] = true
+		im.unsupported = append(im.unsupported, u)
+	}
+}
 
 func (im *importer) version() {
 	v, ok := im.m.OpsetVersion("")
 	switch {
-	case !ok:
-		v = 1 // files before operator sets had versions
-	case v < 1:
+	case ok && v < 1:
 		im.fail(im.m.Graph.Name, "", fmt.Errorf("operator set version %d, expected at least 1", v))
 	case v > newestOpset:
 		im.refuse(Unsupported{Node: im.m.Graph.Name, Reason: fmt.Sprintf("operator set %d, supported up to %d", v, newestOpset)})
 	}
-	im.opset = v
 }
 
-// dtypes maps the element types of onnx.proto. Those of less than a byte are not read.
+// dtypes maps the element types of onnx.proto. Integers of 2 and 4 bits are held in those of 8.
 var dtypes = map[int32]ir.DType{
 	DataFloat: ir.F32, DataUint8: ir.U8, DataInt8: ir.I8, DataUint16: ir.U16, DataInt16: ir.I16, DataInt32: ir.I32, DataInt64: ir.I64,
 	DataBool: ir.Bool, DataFloat16: ir.F16, DataDouble: ir.F64, DataUint32: ir.U32, DataUint64: ir.U64, DataComplex64: ir.C64,
-	DataBfloat16: ir.BF16, DataFloat8E4M3FN: ir.F8E4M3, DataFloat8E5M2: ir.F8E5M2, DataFloat8E8M0: ir.E8M0,
+	DataBfloat16: ir.BF16, DataFloat8E4M3FN: ir.F8E4M3, DataFloat8E5M2: ir.F8E5M2, DataFloat8E8M0: ir.E8M0, DataFloat4E2M1: ir.F4E2M1,
+	DataInt4: ir.I8, DataUint4: ir.U8, DataInt2: ir.I8, DataUint2: ir.U8,
 }
 
 // dtype returns the dtype of an element type, or a reason to refuse it.
@@ -157,24 +239,59 @@ func dtype(elem int32) (ir.DType, string) {
 	return ir.Invalid, "element type " + DataTypeName(elem) + " is not supported"
 }
 
+// ReadTensor reads one serialized TensorProto, such as the files of ONNX's backend tests. Errors are [*DecodeError],
+// [*UnsupportedError] for an element type that has no dtype, or wrap [ErrTensor].
+func ReadTensor(data []byte) (name string, t *ir.Tensor, err error) {
+	limit := 3*int64(len(data)) + 1<<16
+	d := &decoder{data: data, left: limit, limit: limit}
+	var p TensorProto
+	if err := d.tensor(span{0, len(data)}, &p); err != nil {
+		return "", nil, err
+	}
+	t, reason, err := readTensor(&p, nil)
+	if reason != "" {
+		err = &UnsupportedError{[]Unsupported{{Node: p.Name, Reason: reason}}}
+	}
+	return p.Name, t, err
+}
+
 // readTensor makes a tensor of a constant: unsupported is a reason, err a defect.
-func readTensor(t *TensorProto) (out *ir.Tensor, unsupported string, err error) {
+func readTensor(t *TensorProto, files opener) (out *ir.Tensor, unsupported string, err error) {
 	d, unsupported := dtype(t.DataType)
 	if unsupported != "" {
 		return nil, unsupported, nil
 	}
 	_, data, err := t.Bytes()
-	switch {
-	case errors.Is(err, ErrExternal):
-		return nil, "external data is not supported", nil
-	case err != nil:
+	if errors.Is(err, ErrExternal) {
+		data, err = externalBytes(t, files)
+	}
+	if err != nil {
 		return nil, "", err
 	}
-	if d == ir.Bool { // any byte but 0 is true in a file, 1 alone in a tensor
+	switch width := dataTypes[t.DataType].bits; {
+	case width < 8:
+		n, _ := t.NumElements()
+		data = spread(data, n, width, dataTypes[t.DataType].signed)
+	case d == ir.Bool: // any byte but 0 is true in a file, 1 alone in a tensor
 		data = normalBools(data)
 	}
 	out, err = ir.FromBytes(d, t.Dims, data)
 	return out, "", err
+}
+
+// spread gives each of n elements of 2 or 4 bits a byte of its own.
+func spread(data []byte, n int64, width int, signed bool) []byte {
+	out := make([]byte, n)
+	for i := range out {
+		at := i * width
+		b := data[at/8] >> (at % 8) << (8 - width)
+		if signed {
+			out[i] = byte(int8(b) >> (8 - width))
+		} else {
+			out[i] = b >> (8 - width)
+		}
+	}
+	return out
 }
 
 func normalBools(data []byte) []byte {
@@ -190,23 +307,20 @@ func normalBools(data []byte) []byte {
 	return data
 }
 
-// define binds a name; each may be bound once.
+// define binds a name; each may be bound once in its scope.
 func (im *importer) define(name, node, op string, v *value) {
-	if im.values[name] != nil {
+	if im.sc.values[name] != nil {
 		im.fail(node, op, fmt.Errorf("value %q is defined twice", name))
 		return
 	}
-	im.values[name] = v
+	im.sc.values[name] = v
 }
 
-func (im *importer) initializers() {
-	if n := im.m.Graph.SparseInitializers; n > 0 {
-		im.refuse(Unsupported{Node: im.m.Graph.Name, Reason: fmt.Sprintf("%d sparse initializers are not supported", n)})
-	}
-	for i := range im.m.Graph.Initializers {
-		p := &im.m.Graph.Initializers[i]
-		im.leaves[p.Name] = true
-		t, reason, err := readTensor(p)
+// initializers defines the constants of a graph in the present scope.
+func (im *importer) initializers(list []TensorProto) {
+	for i := range list {
+		p := &list[i]
+		t, reason, err := readTensor(p, im.files)
 		v := &value{broken: true}
 		switch {
 		case p.Name == "":
@@ -216,10 +330,21 @@ func (im *importer) initializers() {
 		case err != nil:
 			im.fail(p.Name, "initializer", err)
 		default:
-			v = im.initializer(p.Name, t)
+			v = im.initializer(im.leafName(p.Name), t)
+			v.elem = p.DataType
 		}
 		im.define(p.Name, p.Name, "initializer", v)
 	}
+}
+
+// leafName is a name for a weight that no other input or weight has: sub-graphs may use a name again.
+func (im *importer) leafName(want string) string {
+	name := want
+	for k := 1; im.sc != im.root && im.leaves[name]; k++ {
+		name = fmt.Sprintf("%s.%d", want, k)
+	}
+	im.leaves[name] = true
+	return name
 }
 
 // initializer is a weight, or a constant where it is a small integer tensor. Neither gets a node before it is used as data.
@@ -241,14 +366,14 @@ func (im *importer) inputs() {
 	// Symbols of named dims first, so that the names made up for unnamed ones keep clear of them.
 	for _, in := range im.m.Graph.Inputs {
 		for _, d := range in.Shape {
-			if d.Kind == DimParam {
+			if d.Kind == DimParam && d.Param != "?" {
 				im.symbol(d.Param)
 			}
 		}
 	}
 	for i := range im.m.Graph.Inputs {
 		in := &im.m.Graph.Inputs[i]
-		if im.leaves[in.Name] && im.values[in.Name] != nil {
+		if im.leaves[in.Name] && im.sc.values[in.Name] != nil {
 			continue // an initializer that may be overridden is taken as it is
 		}
 		im.leaves[in.Name] = true
@@ -295,14 +420,16 @@ func (im *importer) input(in *ValueInfoProto, d ir.DType) *value {
 		if err := t.Err(); err != nil || t.DType() != d || !ir.SameShape(t.Type().Shape, want.Shape) {
 			im.fail(in.Name, "input", fmt.Errorf("bound to %s, expected %s", t, want))
 		}
-		return im.constant(t)
+		v := im.constant(t)
+		v.elem = in.ElemType
+		return v
 	}
 	x := im.g.Input(in.Name, d, im.shape(in))
 	if err := im.g.Err(); err != nil {
 		im.fail(in.Name, "input", cause(err))
 		return &value{broken: true}
 	}
-	v := &value{typ: x.Type(), node: x}
+	v := &value{typ: x.Type(), node: x, elem: in.ElemType, deps: &deps{names: []string{in.Name}}}
 	if elem, err := x.InputDims(); err == nil {
 		shape, _ := ir.StaticShape(x.Shape())
 		v.dims = &dimTensor{d, shape, elem}
@@ -313,8 +440,13 @@ func (im *importer) input(in *ValueInfoProto, d ir.DType) *value {
 // shape is the declared shape of an input.
 func (im *importer) shape(in *ValueInfoProto) []ir.Dim {
 	shape := make([]ir.Dim, len(in.Shape))
+	if fixed := im.shapes[in.Name]; fixed != nil {
+		return ir.Dims(fixed...)
+	}
 	for i, d := range in.Shape {
 		switch n, bound := im.dims[d.Param]; {
+		case d.Kind == DimParam && d.Param == "?": // how an exporter writes that it knows nothing
+			shape[i] = ir.Sym(im.fresh(in.Name + "." + strconv.Itoa(i)))
 		case d.Kind == DimParam && bound:
 			shape[i] = ir.D(n)
 		case d.Kind == DimParam:
@@ -357,11 +489,13 @@ func cause(err error) error {
 
 func (im *importer) outputs() {
 	for _, out := range im.m.Graph.Outputs {
-		v := im.values[out.Name]
+		v := im.sc.values[out.Name]
 		switch {
 		case v == nil:
 			im.fail(out.Name, "output", errors.New("no node computes it"))
 		case v.broken || im.err != nil:
+		case !v.isTensor():
+			im.refuse(Unsupported{Node: out.Name, Reason: "output: a sequence or an optional without a value is no tensor"})
 		default:
 			x, err := v.get()
 			if err == nil {

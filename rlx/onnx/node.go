@@ -14,7 +14,10 @@ import (
 type node struct {
 	im      *importer
 	p       *NodeProto
-	row     *row
+	row     *row           // nil where fn is the operator
+	fn      *FunctionProto // of the model
+	opset   int64          // of the operator's domain
+	prefix  string
 	in      []*value // nil for an input left out
 	out     []*value
 	err     error
@@ -23,7 +26,8 @@ type node struct {
 
 // node reads one node: its operator and attributes are checked even after an error, so that one error lists all of them.
 func (im *importer) node(p *NodeProto) {
-	n := &node{im: im, p: p, out: make([]*value, len(p.Output))}
+	p = im.resolve(p)
+	n := &node{im: im, p: p, prefix: im.sc.prefix, out: make([]*value, len(p.Output))}
 	n.check()
 	n.inputs()
 	if !n.refused && n.err == nil && im.err == nil && !slices.ContainsFunc(n.in, func(v *value) bool { return v != nil && v.broken }) {
@@ -47,12 +51,12 @@ func (im *importer) node(p *NodeProto) {
 // name is the node's name, or that of its first output where it has none.
 func (n *node) name() string {
 	if n.p.Name == "" && len(n.p.Output) > 0 {
-		return n.p.Output[0]
+		return n.prefix + n.p.Output[0]
 	}
-	return n.p.Name
+	return n.prefix + n.p.Name
 }
 
-func (n *node) ok() bool { return n.err == nil && !n.refused && n.im.err == nil }
+func (n *node) ok() bool { return n.err == nil && !n.refused && n.im.err == nil && n.im.g.Err() == nil }
 
 // fail records a defect of the model.
 func (n *node) fail(format string, args ...any) {
@@ -64,24 +68,32 @@ func (n *node) fail(format string, args ...any) {
 // refuse records something that is not supported; attr may be empty.
 func (n *node) refuse(attr, format string, args ...any) {
 	n.refused = true
-	domain := n.p.Domain
-	if domain == "ai.onnx" {
-		domain = ""
+	n.im.refuse(n.complaint(attr, fmt.Sprintf(format, args...)))
+}
+
+func (n *node) complaint(attr, reason string) Unsupported {
+	u := Unsupported{Op: n.p.OpType, Domain: n.domain(), Node: n.name(), Attr: attr, Reason: reason}
+	if d := union(n.in); d != nil {
+		u.Needs = d.names
 	}
-	n.im.refuse(Unsupported{Op: n.p.OpType, Domain: domain, Node: n.name(), Attr: attr, Reason: fmt.Sprintf(format, args...)})
+	return u
+}
+
+// domain is the operator's domain, "" for the default one.
+func (n *node) domain() string {
+	if n.p.Domain == "ai.onnx" {
+		return ""
+	}
+	return n.p.Domain
 }
 
 // check finds the row and holds the attributes against it.
 func (n *node) check() {
-	switch domain := n.p.Domain; {
-	case n.im.functions[domain+"."+n.p.OpType]:
-		n.refuse("", "functions of the model are not supported")
-		return
-	case domain != "" && domain != "ai.onnx":
-		n.refuse("", "operator is not supported")
+	if n.fn = n.im.functions[functionKey(n.p.Domain, n.p.OpType, n.p.Overload)]; n.fn != nil {
 		return
 	}
-	r, reason := find(n.p.OpType, n.im.opset)
+	n.opset = n.im.sc.version(n.domain())
+	r, reason := find(n.domain(), n.p.OpType, n.opset)
 	if r == nil {
 		n.refuse("", "%s", reason)
 		return
@@ -152,10 +164,13 @@ func (n *node) inputs() {
 			n.in = append(n.in, nil)
 			continue
 		}
-		v := n.im.values[name]
-		if v == nil {
+		v := n.im.sc.lookup(name)
+		switch {
+		case v == nil:
 			n.fail("input %q is not defined before the node", name)
 			v = &value{broken: true}
+		case v.missing:
+			v = nil
 		}
 		n.in = append(n.in, v)
 	}
@@ -163,6 +178,14 @@ func (n *node) inputs() {
 
 // read computes the outputs: as dims where that is possible, else as nodes.
 func (n *node) read() {
+	if n.fn != nil {
+		n.call(n.fn)
+		return
+	}
+	if i := slices.IndexFunc(n.in, func(v *value) bool { return v != nil && !v.isTensor() }); i >= 0 && !n.row.lists {
+		n.fail("input %d %w", i, errNotTensor)
+		return
+	}
 	if n.row.track != nil {
 		if t := n.row.track(n); t != nil && !slices.ContainsFunc(t, func(d *dimTensor) bool { return d == nil || !d.sound() }) {
 			n.track(t)
@@ -170,6 +193,7 @@ func (n *node) read() {
 		}
 		if n.row.build == nil && n.ok() {
 			n.refuse("", "its result is too large, or depends on data")
+			return
 		}
 	}
 	if n.ok() {
@@ -186,7 +210,7 @@ func (n *node) track(t []*dimTensor) {
 		}
 	}
 	for i, d := range t[:min(len(t), len(n.out))] {
-		v := &value{typ: d.typ(), dims: d, depth: depth}
+		v := &value{typ: d.typ(), dims: d, depth: depth, deps: n.deps()}
 		v.make = func() (ir.Value, error) { return n.data(i, d) }
 		n.out[i] = v
 		if depth > maxPending {
@@ -215,7 +239,7 @@ func (n *node) data(i int, d *dimTensor) (ir.Value, error) {
 		y := d.data(n.im.g)
 		return y, n.im.g.Err()
 	}
-	c := &node{im: n.im, p: n.p, row: n.row, in: n.in, out: make([]*value, len(n.out))}
+	c := &node{im: n.im, p: n.p, row: n.row, opset: n.opset, prefix: n.prefix, in: n.in, out: make([]*value, len(n.out))}
 	c.build()
 	switch {
 	case c.err != nil:
@@ -235,7 +259,7 @@ func (n *node) build() {
 	g := n.im.g
 	from := len(g.Nodes)
 	n.row.build(n)
-	if err := g.Err(); err != nil && n.ok() {
+	if err := g.Err(); err != nil && !n.refused {
 		n.fail("%w", cause(err))
 	}
 	if !n.ok() {
@@ -355,21 +379,28 @@ func (n *node) dims(i int) *dimTensor {
 
 // list is input i as a list of dims; that it depends on data is unsupported.
 func (n *node) list(i int, what string) []ir.Dim {
-	t := n.dims(i)
-	if t == nil {
+	if t := n.dims(i); t != nil {
+		return t.elem
+	}
+	t := n.known(i)
+	if t == nil || t.Len() > 1<<16 || !ir.Int.Has(t.DType()) {
 		if n.ok() {
-			n.refuse("", "input %d (%s) depends on data, or has more than %d elements", i, what, maxTracked)
+			n.unknown(i, what)
 		}
 		return nil
 	}
-	return t.elem
+	list := make([]ir.Dim, t.Len())
+	for k := range list {
+		list[k] = ir.D(t.Int(k))
+	}
+	return list
 }
 
 // ints is list with every element known.
 func (n *node) ints(i int, what string) []int64 {
 	l, ok := ir.StaticShape(n.list(i, what))
 	if !ok && n.ok() {
-		n.refuse("", "input %d (%s) depends on the shapes of inputs, expected known integers", i, what)
+		n.unknown(i, what)
 	}
 	return l
 }
@@ -389,12 +420,34 @@ func (n *node) int(i int, what string, def int64) int64 {
 	return l[0]
 }
 
+// rank wants input i, if it is there, to have between least and most axes.
+func (n *node) rank(i, least, most int) {
+	if !n.has(i) || n.err != nil {
+		return
+	}
+	switch r := len(n.typ(i).Shape); {
+	case r >= least && r <= most:
+	case least == most:
+		n.fail("input %d has rank %d, expected %d", i, r, least)
+	default:
+		n.fail("input %d has rank %d, expected %d to %d", i, r, least, most)
+	}
+}
+
 // konst is the constant behind input i, nil if it is none.
 func (n *node) konst(i int) *ir.Tensor {
 	if !n.has(i) {
 		return nil
 	}
 	return n.in[i].konst
+}
+
+// deps are the inputs of the model that the results depend on.
+func (n *node) deps() *deps {
+	if n.row != nil && n.row.ofShape {
+		return nil
+	}
+	return union(n.in)
 }
 
 func (n *node) attr(name string) *AttributeProto {
@@ -483,14 +536,24 @@ func (n *node) axes(list []int64, rank int) []int {
 func (n *node) ret(y ...ir.Value) {
 	for i, v := range y {
 		if i < len(n.out) && !v.IsZero() {
-			n.out[i] = &value{typ: v.Type(), node: v}
+			n.out[i] = &value{typ: v.Type(), node: v, deps: n.deps()}
 		}
 	}
 }
 
-// pass makes output 0 stand for input i.
-func (n *node) pass(i int) {
-	if len(n.out) > 0 {
-		n.out[0] = n.in[i]
+// put sets output i, if the node has it.
+func (n *node) put(i int, v *value) {
+	if i < len(n.out) {
+		n.out[i] = v
 	}
 }
+
+// give makes output i a constant.
+func (n *node) give(i int, t *ir.Tensor) {
+	if t != nil {
+		n.put(i, n.im.constant(t))
+	}
+}
+
+// pass makes output 0 stand for input i.
+func (n *node) pass(i int) { n.put(0, n.in[i]) }

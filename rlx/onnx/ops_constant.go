@@ -13,13 +13,14 @@ var constantRows = []row{
 		integers("value_ints"),
 	}},
 	{op: "ConstantOfShape", since: 9, in: arity{1, 1}, attrs: []attrDecl{tensorAttr("value")}, build: buildFill, track: trackFill},
-	{op: "Shape", since: 1, in: arity{1, 1}, attrs: []attrDecl{integer("start", 0), {name: "end", kind: AttributeInt}}, track: trackShape},
-	{op: "Size", since: 1, in: arity{1, 1}, track: func(n *node) []*dimTensor { return []*dimTensor{scalar(ir.Count(n.typ(0).Shape))} }},
+	{op: "Shape", since: 1, in: arity{1, 1}, attrs: []attrDecl{integer("start", 0), {name: "end", kind: AttributeInt}}, track: trackShape, ofShape: true},
+	{op: "Size", since: 1, in: arity{1, 1}, ofShape: true, track: func(n *node) []*dimTensor { return []*dimTensor{scalar(ir.Count(n.typ(0).Shape))} }},
 	{op: "Range", since: 11, in: arity{3, 3}, attrs: []attrDecl{integer("stash_type", 1, 1)}, build: buildRange, track: trackRange},
-	{op: "EyeLike", since: 9, in: arity{1, 1}, attrs: []attrDecl{{name: "dtype", kind: AttributeInt}, integer("k", 0)}, build: buildEyeLike},
-	{op: "Identity", since: 1, in: arity{1, 1}, build: func(n *node) { n.pass(0) }},
+	{op: "EyeLike", since: 9, in: arity{1, 1}, attrs: []attrDecl{{name: "dtype", kind: AttributeInt}, integer("k", 0)}, build: buildEyeLike, ofShape: true},
+	{op: "Identity", since: 1, in: arity{1, 1}, lists: true, build: func(n *node) { n.pass(0) }},
 	{op: "Dropout", since: 7, in: arity{1, 1}, attrs: []attrDecl{float("ratio", 0.5)}, build: buildDropout},
 	{op: "Dropout", since: 12, in: arity{1, 3}, attrs: []attrDecl{{name: "seed", kind: AttributeInt}}, build: buildDropout},
+	{op: "BitCast", since: 26, in: arity{1, 1}, attrs: []attrDecl{required(integer("to", 0))}, build: buildBitCast},
 	{op: "Cast", since: 6, in: arity{1, 1}, build: buildCast, track: trackCast,
 		attrs: []attrDecl{required(integer("to", 0)), integer("saturate", 1), str("round_mode", "up")}},
 	{op: "CastLike", since: 15, in: arity{2, 2}, build: buildCast, track: trackCast,
@@ -46,8 +47,8 @@ func buildConstant(n *node) {
 	case "value_ints":
 		t = ir.New(a.Ints, len(a.Ints))
 	}
-	if n.ok() && len(n.out) > 0 {
-		n.out[0] = n.im.constant(t)
+	if n.ok() {
+		n.give(0, t)
 	}
 }
 
@@ -61,7 +62,7 @@ func (n *node) tensor(name string) *ir.Tensor {
 		n.fail("attribute %s has no tensor", name)
 		return nil
 	}
-	t, reason, err := readTensor(a.T)
+	t, reason, err := readTensor(a.T, n.im.files)
 	if err != nil {
 		n.fail("attribute %s: %w", name, err)
 	}
@@ -195,20 +196,21 @@ func (n *node) rangeLength() (ir.Dim, bool) {
 	if a != nil && b != nil && c != nil {
 		k, err := rangeLength(a.elem[0], b.elem[0], c.elem[0])
 		if err != nil {
-			n.refuse("", "%s", err)
+			n.unknown(2, "delta")
 		}
 		return k, err == nil
 	}
-	start, ok1 := n.bound(0, 0)
-	limit, ok2 := n.bound(1, 0)
-	delta, ok3 := n.bound(2, 0)
-	if !ok1 || !ok2 || !ok3 {
-		n.refuse("", "its length depends on data")
+	start, limit, delta := n.want(0, "start"), n.want(1, "limit"), n.want(2, "delta")
+	if !n.ok() {
 		return ir.Dim{}, false
 	}
-	k := math.Max(0, math.Ceil((limit-start)/delta))
+	if start.Len() != 1 || limit.Len() != 1 || delta.Len() != 1 {
+		n.fail("start, limit and delta must have one element")
+		return ir.Dim{}, false
+	}
+	k := math.Max(0, math.Ceil((limit.Float(0)-start.Float(0))/delta.Float(0)))
 	if math.IsNaN(k) || k > 1<<53 {
-		n.fail("from %g to %g by %g is no number of elements", start, limit, delta)
+		n.fail("from %g to %g by %g is no number of elements", start.Float(0), limit.Float(0), delta.Float(0))
 		return ir.Dim{}, false
 	}
 	return ir.D(int64(k)), true
@@ -253,9 +255,14 @@ func (n *node) dtypeAttr(name string, v int64) ir.DType {
 // buildDropout is the identity, as dropout is outside of training, with a mask of true.
 func buildDropout(n *node) {
 	if n.has(2) {
-		t := n.dims(2)
-		if t == nil || len(t.elem) != 1 || !t.elem[0].Is(0) {
-			n.refuse("", "input 2 (training_mode) is not known to be false")
+		train, ok := n.truth(n.in[2], "input 2 (training_mode)")
+		if !ok {
+			return
+		}
+		if train && (!n.has(1) || n.want(1, "ratio") != nil && n.known(1).Float(0) != 0) {
+			n.refuse("", "training with a ratio other than 0")
+		}
+		if !n.ok() {
 			return
 		}
 	}
@@ -264,7 +271,7 @@ func buildDropout(n *node) {
 		return
 	}
 	mask := ir.Scalar(true)
-	if n.im.opset < 10 {
+	if n.opset < 10 {
 		one, err := ir.Zeros(n.typ(0).DType)
 		if err != nil {
 			n.fail("%w", err)
@@ -285,9 +292,43 @@ func (n *node) castDType() ir.DType {
 	return n.dtypeAttr("to", n.i("to"))
 }
 
+// castElem is the element type that Cast and CastLike go to.
+func (n *node) castElem() int32 {
+	if n.p.OpType == "CastLike" {
+		return n.in[1].elem
+	}
+	return int32(n.i("to"))
+}
+
+// buildBitCast reads the same bits as another type. Integers of one size wrap; other bits must be known.
+func buildBitCast(n *node) {
+	to, from := n.dtypeAttr("to", n.i("to")), n.typ(0).DType
+	if n.ok() && from.Size() != to.Size() {
+		n.fail("from %s to %s, expected types of one size", from, to)
+	}
+	if !n.ok() {
+		return
+	}
+	if whole := ir.Int; from == to || whole.Has(from) && whole.Has(to) {
+		if x := n.val(0); n.ok() {
+			n.ret(op.CastUnsaturated(x, to))
+		}
+		return
+	}
+	t := n.want(0, "input")
+	if t == nil {
+		return
+	}
+	y, err := ir.FromBytes(to, t.Shape(), t.Bytes())
+	if err != nil {
+		n.fail("%w", err)
+	}
+	n.give(0, y)
+}
+
 func trackCast(n *node) []*dimTensor {
 	x, d := n.dims(0), n.castDType()
-	if x == nil || !n.ok() {
+	if _, _, narrow := narrowRange(n.castElem()); narrow || x == nil || !n.ok() {
 		return nil
 	}
 	if lo, hi := whole(d); lo > hi {
@@ -307,6 +348,13 @@ func buildCast(n *node) {
 	if !n.ok() {
 		return
 	}
+	if lo, hi, narrow := narrowRange(n.castElem()); narrow {
+		if x := n.val(0); n.ok() && len(n.out) > 0 {
+			n.ret(castNarrow(x, d, lo, hi))
+			n.out[0].elem = n.castElem()
+		}
+		return
+	}
 	if n.castKonst(d) {
 		return
 	}
@@ -320,6 +368,15 @@ func buildCast(n *node) {
 	default:
 		n.ret(op.Cast(x, d))
 	}
+}
+
+// castNarrow keeps the low bits of the whole part, as far as the range lo to hi has them.
+func castNarrow(x ir.Value, d ir.DType, lo, hi int64) ir.Value {
+	y := op.BitAnd(castTo(x, ir.I32), hi-lo)
+	if lo < 0 {
+		y = op.Add(op.BitXor(y, -lo), lo)
+	}
+	return op.Cast(y, d)
 }
 
 // castKonst casts a small float constant at once, so that what reads it still finds a constant.

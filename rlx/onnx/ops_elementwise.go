@@ -315,7 +315,7 @@ func (n *node) bound(i int, def float64) (float64, bool) {
 	if !n.has(i) {
 		return def, true
 	}
-	if t := n.konst(i); t != nil && t.Len() == 1 && !math.IsNaN(t.Float(0)) {
+	if t := n.known(i); t != nil && t.Len() == 1 && !math.IsNaN(t.Float(0)) {
 		return t.Float(0), true
 	}
 	if t := n.dims(i); t != nil && len(t.elem) == 1 && t.elem[0].IsStatic() {

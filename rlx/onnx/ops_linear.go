@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -16,6 +15,10 @@ var linearRows = []row{
 	{op: "Conv", since: 1, in: arity{2, 3}, build: buildConv, attrs: []attrDecl{
 		str("auto_pad", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), integers("dilations"), integer("group", 1), integers("kernel_shape"),
 		integers("pads"), integers("strides"),
+	}},
+	{op: "ConvTranspose", since: 1, in: arity{2, 3}, build: buildConvTranspose, attrs: []attrDecl{
+		str("auto_pad", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), integers("dilations"), integer("group", 1), integers("kernel_shape"),
+		integers("output_padding"), integers("output_shape"), integers("pads"), integers("strides"),
 	}},
 }
 
@@ -79,7 +82,71 @@ func buildConv(n *node) {
 		n.ret(op.Conv1d(x, w, bias, a))
 	case 4:
 		n.ret(op.Conv2d(x, w, bias, a))
+	case 5:
+		n.ret(op.Conv3d(x, w, bias, a))
 	default:
-		n.refuse("", "%s", fmt.Sprintf("input has rank %d, supported are 3 and 4", x.Rank()))
+		n.refuse("", "input has rank %d, supported are 3 to 5", x.Rank())
 	}
+}
+
+func buildConvTranspose(n *node) {
+	x, w, bias := n.val(0), n.val(1), n.val(2)
+	if !n.ok() {
+		return
+	}
+	if x.Rank() < 3 || x.Rank() > 5 {
+		n.refuse("", "input has rank %d, supported are 3 to 5", x.Rank())
+		return
+	}
+	n.rank(1, x.Rank(), x.Rank())
+	if !n.ok() {
+		return
+	}
+	a := op.ConvTransposeAttrs{
+		Stride: n.intList("strides"), Dilation: n.intList("dilations"), Padding: n.intList("pads"), AutoPad: autoPads[n.s("auto_pad")],
+		Groups: n.i("group"), OutputPadding: n.intList("output_padding"),
+	}
+	if a.AutoPad != "none" {
+		a.Padding = nil
+	}
+	if want := n.intList("output_shape"); want != nil {
+		a.Padding, a.OutputPadding = n.transposePads(x, w, a, want)
+		a.AutoPad = "none"
+	}
+	if n.ok() {
+		n.ret(convTranspose(x, w, bias, a))
+	}
+}
+
+// transposePads is the padding of a ConvTranspose that gives the wanted sizes; what the sum is short of them is added at the end.
+func (n *node) transposePads(x, w ir.Value, a op.ConvTransposeAttrs, want []int64) (pads, more []int64) {
+	size, ok1 := ir.StaticShape(x.Shape()[2:])
+	kernel, ok2 := ir.StaticShape(w.Shape()[2:])
+	r := len(size)
+	if !ok1 || !ok2 || len(want) < r {
+		n.refuse("output_shape", "input of shape %s, expected known spatial dims", ir.ShapeText(x.Shape()))
+		return nil, nil
+	}
+	want = want[len(want)-r:]
+	pads, more = make([]int64, 2*r), make([]int64, r)
+	for i := range r {
+		stride, dilation := int64(1), int64(1)
+		if a.Stride != nil {
+			stride = at(a.Stride, i)
+		}
+		if a.Dilation != nil {
+			dilation = at(a.Dilation, i)
+		}
+		total := (size[i]-1)*stride + dilation*(kernel[i]-1) + 1 + at(a.OutputPadding, i) - want[i]
+		more[i] = at(a.OutputPadding, i)
+		if total < 0 {
+			more[i], total = more[i]-total, 0
+		}
+		pads[i] = total - total/2
+		if a.AutoPad == "same_upper" {
+			pads[i] = total / 2
+		}
+		pads[r+i] = total - pads[i]
+	}
+	return pads, more
 }

@@ -16,7 +16,7 @@ var normRows = []row{
 	{op: "BatchNormalization", since: 7, in: arity{5, 5}, build: buildBatchNorm,
 		attrs: []attrDecl{float("epsilon", 1e-5), float("momentum", 0.9), integer("spatial", 1, 1)}},
 	{op: "BatchNormalization", since: 14, in: arity{5, 5}, build: buildBatchNorm,
-		attrs: []attrDecl{float("epsilon", 1e-5), float("momentum", 0.9), integer("training_mode", 0, 0)}},
+		attrs: []attrDecl{float("epsilon", 1e-5), float("momentum", 0.9), integer("training_mode", 0, 0, 1)}},
 	{op: "InstanceNormalization", since: 6, in: arity{3, 3}, attrs: []attrDecl{float("epsilon", 1e-5)}, build: buildInstanceNorm},
 	{op: "GroupNormalization", since: 18, in: arity{3, 3}, attrs: []attrDecl{float("epsilon", 1e-5), required(integer("num_groups", 0))}, build: buildGroupNorm},
 	{op: "GroupNormalization", since: 21, in: arity{3, 3}, build: buildGroupNorm,
@@ -142,10 +142,33 @@ func buildBatchNorm(n *node) {
 	if !n.ok() {
 		return
 	}
-	x, d, r := v[0], v[0].DType(), v[0].Rank()
-	inv := op.Rsqrt(op.Add(v[4], n.float("epsilon")))
-	y := op.Mul(op.Sub(x, castTo(column(v[3], r), d)), castTo(column(inv, r), d))
-	n.ret(op.Add(op.Mul(y, castTo(column(v[1], r), d)), castTo(column(v[2], r), d)))
+	x, d, mean, variance := v[0], v[0].DType(), v[3], v[4]
+	if n.i("training_mode") == 1 {
+		n.trainBatchNorm(v)
+		return
+	}
+	y := op.BatchNormInference(x, castTo(v[1], d), castTo(v[2], d), castTo(mean, d), castTo(variance, d), 1, n.float("epsilon"))
+	n.ret(y)
+}
+
+// trainBatchNorm normalises by the statistics of the batch, and moves the stored ones towards them.
+func (n *node) trainBatchNorm(v []ir.Value) {
+	x, d := v[0], v[0].DType()
+	axes := []int{0}
+	for i := 2; i < x.Rank(); i++ {
+		axes = append(axes, i)
+	}
+	stat := v[3].DType()
+	wide := castTo(x, stat)
+	mean := op.Reduce(wide, "mean", axes, false)
+	dev := op.Sub(wide, column(mean, x.Rank()))
+	variance := op.Reduce(op.Mul(dev, dev), "mean", axes, false)
+	y := op.BatchNormInference(x, castTo(v[1], d), castTo(v[2], d), castTo(mean, d), castTo(variance, d), 1, n.float("epsilon"))
+	running := func(old, now ir.Value) ir.Value {
+		m := n.float("momentum")
+		return op.Add(op.Mul(old, m), op.Mul(now, 1-m))
+	}
+	n.ret(y, running(v[3], mean), running(v[4], variance))
 }
 
 // buildInstanceNorm normalises the spatial axes of each channel.
@@ -155,6 +178,10 @@ func buildInstanceNorm(n *node) {
 		n.fail("input has rank %d, expected at least 3", x.Rank())
 	}
 	if n.ok() {
+		if channels, ok := x.Dim(1).Static(); ok {
+			n.ret(op.GroupNorm(x, scale, bias, channels, n.float("epsilon")))
+			return
+		}
 		y := op.LayerNorm(x, ir.Value{}, ir.Value{}, 2, n.float("epsilon"))
 		n.ret(op.Add(op.Mul(y, column(scale, x.Rank())), column(bias, x.Rank())))
 	}
@@ -170,12 +197,10 @@ func buildGroupNorm(n *node) {
 	if !n.ok() {
 		return
 	}
-	y := op.Reshape(x, x.Dim(0), ir.D(groups), ir.Count(x.Shape()[1:]).FloorDiv(ir.D(groups)))
-	y = op.LayerNorm(y, ir.Value{}, ir.Value{}, 2, n.float("epsilon"))
-	if n.row.since < 21 {
-		n.ret(op.Reshape(op.Add(op.Mul(y, column(scale, 3)), column(bias, 3)), x.Shape()...))
+	if n.row.since >= 21 {
+		n.ret(op.GroupNorm(x, scale, bias, groups, n.float("epsilon")))
 		return
 	}
-	y = op.Reshape(y, x.Shape()...)
-	n.ret(op.Add(op.Mul(y, column(scale, x.Rank())), column(bias, x.Rank())))
+	y := op.Reshape(op.GroupNorm(x, ir.Value{}, ir.Value{}, groups, n.float("epsilon")), x.Dim(0), ir.D(groups), ir.Count(x.Shape()[1:]).FloorDiv(ir.D(groups)))
+	n.ret(op.Reshape(op.Add(op.Mul(y, column(scale, 3)), column(bias, 3)), x.Shape()...))
 }

@@ -16,8 +16,6 @@ var reduceRows = append(append(
 	row{op: "ArgMin", since: 1, in: arity{1, 1}, attrs: argAttrs, build: buildArg},
 	row{op: "CumSum", since: 11, in: arity{2, 2}, attrs: scanAttrs, build: buildScan(op.CumsumWith)},
 	row{op: "CumProd", since: 26, in: arity{2, 2}, attrs: scanAttrs, build: buildScan(op.CumProdWith)},
-	row{op: "GlobalMaxPool", since: 1, in: arity{1, 1}, build: buildGlobalPool("max")},
-	row{op: "GlobalAveragePool", since: 1, in: arity{1, 1}, build: buildGlobalPool("mean")},
 	row{op: "Hardmax", since: 1, in: arity{1, 1}, attrs: []attrDecl{integer("axis", 1)}, build: buildCoerced(hardmax)},
 	row{op: "Hardmax", since: 13, in: arity{1, 1}, attrs: []attrDecl{integer("axis", -1)}, build: buildAlong(hardmax)},
 )
@@ -190,28 +188,6 @@ func buildScan(f func(ir.Value, op.CumAttrs) ir.Value) func(n *node) {
 		if n.ok() {
 			n.ret(f(x, a))
 		}
-	}
-}
-
-// buildGlobalPool reduces the spatial axes of [N, C, S..] to length 1.
-func buildGlobalPool(fn op.ReduceFn) func(n *node) {
-	return func(n *node) {
-		x := n.val(0)
-		if n.ok() && x.Rank() < 2 {
-			n.fail("input has rank %d, expected at least 2", x.Rank())
-		}
-		if !n.ok() {
-			return
-		}
-		if x.Rank() == 2 {
-			n.pass(0)
-			return
-		}
-		var axes []int
-		for i := 2; i < x.Rank(); i++ {
-			axes = append(axes, i)
-		}
-		n.ret(op.Reduce(x, fn, axes, true))
 	}
 }
 

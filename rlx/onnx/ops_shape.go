@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"math"
 	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -53,7 +52,7 @@ var layoutRows = []row{
 			"tf_crop_and_resize"),
 		float("cubic_coeff_a", -0.75), integer("exclude_outside", 0, 0, 1), float("extrapolation_value", 0),
 		str("mode", "nearest", "linear", "cubic"), str("nearest_mode", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
-		integer("antialias", 0, 0), integers("axes"), str("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller"),
+		integer("antialias", 0, 0, 1), integers("axes"), str("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller"),
 	}},
 }
 
@@ -524,7 +523,7 @@ func (n *node) padValue() ir.Number {
 		return v
 	}
 	if n.ok() {
-		n.refuse("", "input 2 (constant_value) depends on data")
+		n.unknown(2, "constant_value")
 	}
 	return ir.Number{}
 }
@@ -535,7 +534,7 @@ func (n *node) number(i int) (ir.Number, bool) {
 		v, _ := t.elem[0].Static()
 		return ir.IntNumber(v), true
 	}
-	if t := n.konst(i); t != nil && t.Len() == 1 {
+	if t := n.known(i); t != nil && t.Len() == 1 {
 		return numberAt(t, 0), true
 	}
 	return ir.Number{}, false
@@ -602,52 +601,22 @@ func buildResize(n *node) {
 	switch {
 	case given(3):
 		a.Sizes = n.list(3, "sizes")
-		if policy := n.s("keep_aspect_ratio_policy"); policy != "stretch" && n.ok() {
-			a.Sizes = n.keepAspect(a, policy == "not_larger")
+		if n.i("antialias") == 1 || n.s("keep_aspect_ratio_policy") != "stretch" {
+			a.Sizes = ir.Dims(n.ints(3, "sizes")...)
 		}
 	case given(2):
 		a.Scales = n.floatsOf(2, "scales")
 	default:
 		n.fail("neither sizes nor scales are given")
 	}
-	if x := n.val(0); n.ok() {
-		n.ret(op.Resize(x, a))
+	x := n.val(0)
+	switch {
+	case !n.ok():
+	case n.i("antialias") == 1 && a.Mode != "nearest" || n.s("keep_aspect_ratio_policy") != "stretch" && a.Sizes != nil:
+		n.ret(n.resizeByTable(x, a))
+	default:
+		n.ret(op.Resize(x, n.fractional(x, a)))
 	}
-}
-
-// keepAspect gives the sizes that scale all axes alike: as much as fits into the wanted sizes, or as little as covers them.
-func (n *node) keepAspect(a op.ResizeAttrs, fits bool) []ir.Dim {
-	shape := n.typ(0).Shape
-	var in []ir.Dim
-	for i := range a.Sizes {
-		axis := int64(i)
-		if a.Axes != nil && i < len(a.Axes) {
-			axis = a.Axes[i]
-		}
-		if k := n.wrap(axis, len(shape), "axis"); n.ok() {
-			in = append(in, shape[k])
-		}
-	}
-	from, ok1 := ir.StaticShape(in)
-	to, ok2 := ir.StaticShape(a.Sizes)
-	if n.ok() && (!ok1 || !ok2) {
-		n.refuse("keep_aspect_ratio_policy", "the sizes depend on the shapes of inputs, expected known integers")
-	}
-	if !n.ok() {
-		return nil
-	}
-	scale := float32(0)
-	for i := range from {
-		s := float32(to[i]) / float32(from[i])
-		if i == 0 || fits == (s < scale) {
-			scale = s
-		}
-	}
-	out := make([]ir.Dim, len(from))
-	for i, d := range from {
-		out[i] = ir.D(int64(math.Floor(float64(scale)*float64(d) + 0.5)))
-	}
-	return out
 }
 
 // buildUpsample reads the operators before Resize had coordinate modes.
@@ -665,18 +634,15 @@ func buildUpsample(n *node) {
 	}
 }
 
-// floatsOf are the elements of a constant float input.
+// floatsOf are the elements of an input that must be known.
 func (n *node) floatsOf(i int, what string) []float64 {
-	if t := n.konst(i); t != nil {
-		out := make([]float64, t.Len())
-		for k := range out {
-			out[k] = t.Float(k)
-		}
-		return out
+	t := n.want(i, what)
+	if t == nil {
+		return nil
 	}
-	var out []float64
-	for _, v := range n.ints(i, what) { // whole numbers that were computed
-		out = append(out, float64(v))
+	out := make([]float64, t.Len())
+	for k := range out {
+		out[k] = t.Float(k)
 	}
 	return out
 }

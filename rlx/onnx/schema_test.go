@@ -25,6 +25,9 @@ var leftOut = map[string][]string{
 	"Constant": {"sparse_value", "value_string", "value_strings"},
 }
 
+// extra are operators that ONNX Runtime's optimizer writes into the default domain, where no schema has them.
+var extra = []string{"SimplifiedLayerNormalization"}
+
 // TestSchemas holds every row against ONNX's own schemas: kinds, defaults and required attributes, and the number of inputs. A row
 // that stands for several versions may allow what the oldest of them did not.
 func TestSchemas(t *testing.T) {
@@ -45,7 +48,7 @@ func TestSchemas(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range file.Rows {
 		known[s.op] = true
-		r, _ := find(s.op, s.since)
+		r, _ := find("", s.op, s.since)
 		if r == nil {
 			continue
 		}
@@ -74,9 +77,9 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 	}
-	for op := range table {
-		if !known[op] {
-			t.Errorf("%s is no operator of the default domain", op)
+	for k := range table {
+		if k.domain == "" && !known[k.op] && !slices.Contains(extra, k.op) {
+			t.Errorf("%s is no operator of the default domain", k.op)
 		}
 	}
 }

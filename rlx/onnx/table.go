@@ -7,17 +7,24 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
-// row says how one operator of the default domain is read, from one version of its operator set on.
+// row says how one operator is read, from one version of its operator set on.
 type row struct {
-	op    string
-	since int64 // first operator set version with this meaning; a later row of the same operator ends it
-	attrs []attrDecl
-	in    arity
+	domain string // "" for the default one
+	op     string
+	since  int64 // first operator set version with this meaning; a later row of the same operator ends it
+	attrs  []attrDecl
+	in     arity
 	// build appends nodes and sets the node's outputs. Nil for operators that need no node because track always succeeds.
 	build func(n *node)
 	// track computes the outputs as dims, without nodes, where the operands allow it; nil means they do not.
 	track func(n *node) []*dimTensor
+	// ofShape: the results depend on the shapes of the operands alone.
+	ofShape bool
+	lists   bool // takes sequences and optional values too
 }
+
+// key finds the rows of an operator.
+type key struct{ domain, op string }
 
 // arity is how many inputs a node may have.
 type arity struct{ least, most int }
@@ -66,16 +73,23 @@ func required(d attrDecl) attrDecl {
 	return d
 }
 
-// table holds the rows of each operator, oldest first.
-var table = indexRows(slices.Concat(
-	arithmeticRows, logicRows, activationRows, constantRows, shapeRows, layoutRows, gatherRows, reduceRows, linearRows, normRows,
-))
+// table holds the rows of each operator, oldest first. It is filled by init: rows that read sub-graphs look up other rows.
+var table map[key][]*row
 
-func indexRows(rows []row) map[string][]*row {
-	t := map[string][]*row{}
+func init() {
+	table = indexRows(slices.Concat(
+		arithmeticRows, logicRows, activationRows, constantRows, shapeRows, layoutRows, gatherRows, reduceRows, linearRows, normRows,
+		controlRows, sequenceRows, selectRows, lossRows, poolRows, recurrentRows, attentionRows, signalRows,
+		sampleRows, einsumRows, quantRows, randomRows, optimizerRows, flexRows, microsoftRows,
+	))
+}
+
+func indexRows(rows []row) map[key][]*row {
+	t := map[key][]*row{}
 	for i := range rows {
 		r := &rows[i]
-		t[r.op] = append(t[r.op], r)
+		k := key{r.domain, r.op}
+		t[k] = append(t[k], r)
 	}
 	for _, l := range t {
 		slices.SortFunc(l, func(a, b *row) int { return int(a.since - b.since) })
@@ -86,9 +100,9 @@ func indexRows(rows []row) map[string][]*row {
 // newestOpset is the last version of the default operator set whose changes the rows know.
 const newestOpset = 28
 
-// find returns the row for an operator of the default domain, or why there is none.
-func find(op string, opset int64) (*row, string) {
-	rows := table[op]
+// find returns the row for an operator, or why there is none.
+func find(domain, op string, opset int64) (*row, string) {
+	rows := table[key{domain, op}]
 	if len(rows) == 0 {
 		return nil, "operator is not supported"
 	}

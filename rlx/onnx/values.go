@@ -13,20 +13,34 @@ import (
 // value is what a name of the model stands for. Small integer tensors are known as dims, and their nodes are made only when something
 // needs them as data: so a Shape feeding a Reshape leaves no node behind.
 type value struct {
-	typ    ir.Type
-	node   ir.Value
-	make   func() (ir.Value, error) // makes node on first use
-	dims   *dimTensor
-	broken bool // a node before it could not be read
-	konst  *ir.Tensor
-	depth  int // of the chain of pending makes
+	typ     ir.Type
+	node    ir.Value
+	make    func() (ir.Value, error) // makes node on first use
+	dims    *dimTensor
+	broken  bool // a node before it could not be read
+	konst   *ir.Tensor
+	folded  *ir.Tensor // what node computes, where it was asked for and depends on no input
+	depth   int        // of the chain of pending makes
+	deps    *deps      // inputs of the model that the elements depend on; nil for none
+	elem    int32      // element type of the file where it is known and narrower than the dtype
+	seq     *sequence  // a list of values instead of a tensor
+	absent  bool       // an optional without a value
+	missing bool       // an input that the call of a function left out
 }
+
+// sequence is an ONNX sequence: lists that change make new ones.
+type sequence struct{ items []*value }
+
+func (v *value) isTensor() bool { return v.seq == nil && !v.absent }
 
 // maxPending bounds the recursion of makes.
 const maxPending = 100
 
 func (v *value) get() (ir.Value, error) {
 	if v.node.IsZero() {
+		if v.make == nil {
+			return ir.Value{}, errNotTensor
+		}
 		n, err := v.make()
 		if err != nil {
 			return n, err

@@ -1,0 +1,240 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// opener opens a file of external data by its location in the model, which has been checked. The file is a regular one, and what is
+// returned is what was checked.
+type opener func(location string) (dataFile, error)
+
+// dataFile is an open file of external data.
+type dataFile interface {
+	io.ReaderAt
+	io.Closer
+	size() int64
+}
+
+// WithFile lets tensors lie in files beside the model file: in its folder, or, if the model file is a symbolic link, in the folder that
+// holds what it points to. Links are followed where they stay inside.
+func WithFile(model string) Option {
+	return func(o *options) {
+		o.files = func(location string) (dataFile, error) { return openBeside(model, location) }
+	}
+}
+
+// WithFS lets tensors lie in files of fsys in the folder of the model file.
+func WithFS(fsys fs.FS, model string) Option {
+	return func(o *options) {
+		o.files = func(location string) (dataFile, error) { return openFS(fsys, model, location) }
+	}
+}
+
+// externalBytes reads the data of a tensor that lies in another file.
+func externalBytes(t *TensorProto, files opener) ([]byte, error) {
+	fields := map[string]string{}
+	for _, e := range t.ExternalData {
+		fields[e.Key] = e.Value
+	}
+	location := fields["location"]
+	if err := checkLocation(location); err != nil {
+		return nil, t.fail(ErrExternal, "location %q: %v", location, err)
+	}
+	if files == nil {
+		return nil, t.fail(ErrExternal, "location %q: the model was not read from a folder", location)
+	}
+	need, err := t.ByteSize()
+	if err != nil {
+		return nil, err
+	}
+	offset, err := extent(fields, "offset", 0)
+	if err != nil {
+		return nil, t.fail(ErrExternal, "%v", err)
+	}
+	length, err := extent(fields, "length", need)
+	if err != nil {
+		return nil, t.fail(ErrExternal, "%v", err)
+	}
+	f, err := files(location)
+	if err != nil {
+		return nil, t.fail(ErrExternal, "location %q: %v", location, err)
+	}
+	defer f.Close()
+	size := f.size()
+	switch {
+	case length != need:
+		return nil, t.fail(ErrExternal, "location %q: length is %d, dims %d of %s need %d bytes", location, length, t.Dims, DataTypeName(t.DataType), need)
+	case offset > size || length > size-offset:
+		return nil, t.fail(ErrExternal, "location %q: offset %d and length %d, the file has %d bytes", location, offset, length, size)
+	}
+	data := ir.Aligned(length)
+	if _, err := f.ReadAt(data, offset); err != nil && length > 0 {
+		return nil, t.fail(ErrExternal, "location %q: %v", location, err)
+	}
+	return data, nil
+}
+
+// extent is a decimal number that is not negative.
+func extent(fields map[string]string, name string, def int64) (int64, error) {
+	s, ok := fields[name]
+	if !ok {
+		return def, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("%s is %q, expected a number from 0 to 2^63-1", name, s)
+	}
+	return int64(n), nil
+}
+
+// checkLocation takes relative paths of plain components alone, before the file system is touched.
+func checkLocation(s string) error {
+	switch {
+	case s == "":
+		return errors.New("is empty")
+	case strings.ContainsAny(s, "\\\x00"):
+		return errors.New("holds a backslash or NUL")
+	case strings.HasPrefix(s, "/"), len(s) >= 2 && s[1] == ':':
+		return errors.New("is absolute, expected a path in the model's folder")
+	case !fs.ValidPath(s) || s == ".":
+		return errors.New("is no plain relative path: components . and .. and empty ones are not allowed")
+	}
+	return nil
+}
+
+// openBeside opens a file in the folder of the model.
+func openBeside(model, location string) (dataFile, error) {
+	name := filepath.Join(filepath.Dir(model), filepath.FromSlash(location))
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return nil, bareError(err)
+	}
+	folders := []string{filepath.Dir(model)}
+	if info, err := os.Lstat(model); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if target, err := filepath.EvalSymlinks(model); err == nil {
+			folders = append(folders, filepath.Dir(target))
+		}
+	}
+	for _, folder := range folders {
+		folder, err := filepath.EvalSymlinks(folder)
+		if err != nil {
+			return nil, bareError(err)
+		}
+		if rel, err := filepath.Rel(folder, real); err == nil && filepath.IsLocal(rel) {
+			return openInside(folder, rel)
+		}
+	}
+	return nil, errors.New("leads out of the model's folder")
+}
+
+// openInside opens a file that stays inside of folder even if links change meanwhile. What is no regular file is not opened: a pipe
+// would block.
+func openInside(folder, rel string) (dataFile, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, bareError(err)
+	}
+	defer root.Close()
+	info, err := root.Lstat(rel)
+	if err != nil {
+		return nil, bareError(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("is %s, expected a regular file", info.Mode().Type())
+	}
+	f, err := root.OpenFile(rel, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, bareError(err)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = plainFile(info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, bareError(err)
+	}
+	return osFile{f, info.Size()}, nil
+}
+
+func plainFile(info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("is %s, expected a regular file", info.Mode().Type())
+	}
+	if n := links(info); n > 1 {
+		return fmt.Errorf("has %d hard links, expected one", n)
+	}
+	return nil
+}
+
+// bareError is err without the path, which the caller names as the model does.
+func bareError(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+type osFile struct {
+	*os.File
+	bytes int64
+}
+
+func (f osFile) size() int64 { return f.bytes }
+
+// openFS opens a file of fsys in the model's folder.
+func openFS(fsys fs.FS, model, location string) (dataFile, error) {
+	name := path.Join(path.Dir(model), location)
+	if !fs.ValidPath(name) {
+		return nil, errors.New("leads out of the file system")
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, bareError(err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = plainFile(info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, bareError(err)
+	}
+	if r, ok := f.(io.ReaderAt); ok {
+		return fsFile{r, f, info.Size()}, nil
+	}
+	return fsFile{&forward{f: f}, f, info.Size()}, nil
+}
+
+type fsFile struct {
+	io.ReaderAt
+	io.Closer
+	bytes int64
+}
+
+func (f fsFile) size() int64 { return f.bytes }
+
+// forward reads a file that can only be read from front to back, once.
+type forward struct {
+	f  io.Reader
+	at int64
+}
+
+func (r *forward) ReadAt(p []byte, offset int64) (int, error) {
+	if _, err := io.CopyN(io.Discard, r.f, offset-r.at); err != nil {
+		return 0, err
+	}
+	n, err := io.ReadFull(r.f, p)
+	r.at = offset + int64(n)
+	return n, err
+}
