@@ -89,6 +89,7 @@ func openDevice(name string, cfg *config) (*exec.Target, error) {
 		return nil, err
 	}
 	s := pass.NewSupport(b.Name(), d.Caps(), hostRows(b))
+	s.MaxBytes = d.Info().MaxTensorBytes
 	if c, ok := b.(interface{ ComposeFirst() bool }); ok {
 		s.ComposeFirst = c.ComposeFirst()
 	}

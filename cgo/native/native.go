@@ -28,6 +28,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -187,7 +188,8 @@ func (d *device) describe() error {
 	if code != C.RLX_OK {
 		return d.b.failure(code, &e)
 	}
-	d.info = backend.DeviceInfo{Name: C.GoString(&info.name[0]), ISA: C.GoString(&info.isa[0]), Threads: int(info.threads)}
+	d.info = backend.DeviceInfo{Name: C.GoString(&info.name[0]), ISA: C.GoString(&info.isa[0]), Threads: int(info.threads),
+		MaxTensorBytes: int64(min(info.max_tensor_bytes, math.MaxInt64))}
 	d.caps = capsOf(list, n)
 	return nil
 }

@@ -76,7 +76,8 @@ typedef struct rlx_device_info {
   char name[64];
   char isa[48]; /* instruction set, or version of the driver's interface */
   int32_t threads;
-  uint64_t native_bytes; /* memory that the library holds now, all devices together */
+  uint64_t native_bytes;     /* memory that the library holds now, all devices together */
+  uint64_t max_tensor_bytes; /* the largest tensor that a command may touch; 0: no limit of the device. Larger ones are staged */
 } rlx_device_info;
 
 typedef struct rlx_constant {

@@ -45,6 +45,9 @@ int32_t info(rlx_device *d, rlx_device_info *i, rlx_error *error) {
   snprintf(i->isa, sizeof i->isa, "Vulkan %u.%u, subgroups of %u%s", VK_API_VERSION_MAJOR(c->version), VK_API_VERSION_MINOR(c->version), c->subgroup, c->validation ? ", validated" : "");
   i->threads = 1;
   i->native_bytes = memory_bytes() + heap_bytes();
+  // Indices have 32 bits, and a binding may begin before its tensor.
+  const uint64_t range = c->limits.maxStorageBufferRange < uint32_t(INT32_MAX) ? c->limits.maxStorageBufferRange : uint32_t(INT32_MAX);
+  i->max_tensor_bytes = (range < c->max_buffer ? range : c->max_buffer) - kPieceAlign;
   return RLX_OK;
 }
 

@@ -54,14 +54,7 @@ int32_t build(rlx_program *p, rlx_error *error) {
 int32_t place(rlx_program *p, rlx_error *error) {
   const uint64_t inputs = p->slots[RLX_INPUT], outputs = p->slots[RLX_OUTPUT];
   if (inputs + outputs != 0 && p->bound.grow(inputs + outputs) == nullptr) return set_error(error, RLX_NO_MEMORY, -1, "no host memory");
-  p->words_bytes = align_up(uint64_t(p->words_arena()));
-  uint64_t at = p->words_bytes;
-  for (uint64_t i = 0; i < inputs + outputs; i++) {
-    p->bound[i] = {at, kNoBinding, kNoBinding};
-    at += align_up(uint64_t(i < inputs ? p->slot_bytes[RLX_INPUT][i] : p->slot_bytes[RLX_OUTPUT][i - inputs]));
-    if (at > uint64_t(INT64_MAX) / 2) return set_error(error, RLX_NO_MEMORY, -1, "inputs and outputs of more than %llu bytes", (unsigned long long)at);
-  }
-  p->device_bytes = at;
+  for (uint64_t i = 0; i < inputs + outputs; i++) p->bound[i] = {0, kNoBinding, kNoBinding};
   for (uint32_t k = 0; k < p->stretches.n; k++)
     for (uint32_t d = p->stretches[k].first_dispatch; d < p->stretches[k].end_dispatch; d++)
       for (uint32_t j = 0; j < p->dispatches[d].bindings; j++) {
@@ -71,6 +64,16 @@ int32_t place(rlx_program *p, rlx_error *error) {
         if (b.written) to.download = k;
         else if (to.upload == kNoBinding && to.download == kNoBinding) to.upload = k;  // of an output: a staged command wrote it
       }
+  p->words_bytes = align_up(uint64_t(p->words_arena()));
+  uint64_t at = p->words_bytes;
+  for (uint64_t i = 0; i < inputs + outputs; i++) {
+    Bound &b = p->bound[i];
+    b.offset = at;
+    if (b.upload == kNoBinding && b.download == kNoBinding) continue;  // staged commands alone touch it
+    at += align_up(uint64_t(i < inputs ? p->slot_bytes[RLX_INPUT][i] : p->slot_bytes[RLX_OUTPUT][i - inputs]));
+    if (at > uint64_t(INT64_MAX) / 2) return set_error(error, RLX_NO_MEMORY, -1, "inputs and outputs of more than %llu bytes", (unsigned long long)at);
+  }
+  p->device_bytes = at;
   return RLX_OK;
 }
 

@@ -43,6 +43,9 @@ type DeviceInfo struct {
 	Name    string
 	ISA     string // instruction set or architecture
 	Threads int
+	// MaxTensorBytes is the largest tensor that a command may touch on the device, 0 for no limit. What touches a larger one is composed
+	// of smaller parts or staged on the host.
+	MaxTensorBytes int64
 }
 
 // Device is an open device; safe for concurrent use.

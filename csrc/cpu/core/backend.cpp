@@ -106,6 +106,7 @@ int32_t info(rlx_device *d, rlx_device_info *i, rlx_error *error) {
   snprintf(i->isa, sizeof i->isa, "%s", isa_name(isa_active()));
   i->threads = d->threads;
   i->native_bytes = memory_bytes();
+  i->max_tensor_bytes = 0;
   return RLX_OK;
 }
 

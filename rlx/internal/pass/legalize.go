@@ -12,6 +12,7 @@ import (
 // Support is what a backend can do, ready for questions.
 type Support struct {
 	Backend         string
+	MaxBytes        int64          // of a tensor that a native command touches, 0 for no limit
 	ComposeFirst    bool           // decompose wherever there is a decomposition, kernel or not: a mask of the conformance suite
 	native, strided map[int]uint32 // by op number: sets of dtypes
 	host            func(*ir.Row) bool
@@ -29,8 +30,37 @@ func NewSupport(name string, caps []backend.Cap, host func(*ir.Row) bool) *Suppo
 	return s
 }
 
-// Native says whether n runs natively: its row has a kernel for the dtype of its first operand, or of its first result.
-func (s *Support) Native(n *ir.Node) bool { return s.NativeRow(n.Row, keyDType(n)) }
+// Native says whether n runs natively: its row has a kernel for the dtype of its first operand, or of its first result, and no tensor of
+// it is too large for the device.
+func (s *Support) Native(n *ir.Node) bool { return s.NativeRow(n.Row, keyDType(n)) && s.fits(n) }
+
+func (s *Support) fits(n *ir.Node) bool {
+	if s.MaxBytes == 0 {
+		return true
+	}
+	for _, t := range n.Types {
+		if !s.FitsType(t) {
+			return false
+		}
+	}
+	for _, v := range n.In {
+		for ; !v.IsZero(); v = v.Node().In[0] { // a view touches memory of what it is a view of
+			if !s.FitsType(v.Type()) {
+				return false
+			}
+			if !v.Node().Row.Has(ir.View) {
+				break
+			}
+		}
+	}
+	return true
+}
+
+// FitsType says whether the device takes a tensor of type t; one of unknown size may fit.
+func (s *Support) FitsType(t ir.Type) bool {
+	n, ok := ir.Count(t.Shape).Static()
+	return s.MaxBytes == 0 || !ok || n <= s.MaxBytes/int64(max(t.DType.Size(), 1))
+}
 
 // Strided says whether n's kernel takes operands of any strides.
 func (s *Support) Strided(n *ir.Node) bool { return s.StridedRow(n.Row, keyDType(n)) }

@@ -296,11 +296,12 @@ func nativePlace(n *ir.Node) Place {
 	return Native
 }
 
-// copy emits a copy for node n on the wanted side, or on the other one where only that can copy the dtype.
+// copy emits a copy for node n on the wanted side, or on the other one where only that can copy the dtype, or so much.
 func (p *planner) copy(n *ir.Node, host bool, to, from *storage) {
 	row := op.CopyRow()
 	place := nativePlace(n)
-	if p.s.HostRow(row) && (host || !p.s.NativeRow(row, from.dtype)) {
+	large := p.s.MaxBytes != 0 && max(from.buf.bytes, to.buf.bytes) > p.s.MaxBytes
+	if p.s.HostRow(row) && (host || large || !p.s.NativeRow(row, from.dtype)) {
 		place = Host
 	}
 	p.emit(Step{Node: n, Place: place, Command: prog.Command{Row: row, Attrs: row.Zero()}}, []*storage{to}, []*storage{from})
