@@ -62,10 +62,10 @@ func (m *maker) attentionCase(k int, c attentionCall) {
 		m.spoil(in[2], n)
 	}
 	// Each element is made of values times probabilities.
-	r.sizes = func(in []*ir.Tensor) []float64 {
-		v := append([]*ir.Tensor{}, in...)
-		v[2] = absolute(in[2])
-		y, err := ref.Apply(r.row, r.attrs, v, r.types)
+	r.sizes = func(r *rowCase) []float64 {
+		in := append([]*ir.Tensor{}, r.in...)
+		in[2] = absolute(in[2])
+		y, err := ref.Apply(r.row, r.attrs, in, r.types)
 		if err != nil {
 			return nil
 		}

@@ -284,7 +284,7 @@ func spline(m *maker) {
 				m.add(a, x, coeff)
 			case "SplineActivationBackwardX":
 				h := float64(n-1) / 3.5
-				m.add(a, x, coeff, dy).sizes = func(in []*ir.Tensor) []float64 { return splineSizes(in, int(n), h) }
+				m.add(a, x, coeff, dy).sizes = func(c *rowCase) []float64 { return splineSizes(c.in, int(n), h) }
 			default:
 				m.add(a, x, dy)
 			}

@@ -52,7 +52,7 @@ func layerNorm(m *maker) {
 			gamma, beta = nil, nil
 		}
 		c := m.add(attrs{"axis": axis, "eps": []float64{1e-5, 1e-12, 1e-3}[k%3]}, x, gamma, beta)
-		c.sizes = normSizes
+		c.sizes = func(c *rowCase) []float64 { return normSizes(c.in) }
 		if m.dtype == ir.F64 { // ref's own mean of numbers around 50 is off by units in their last place
 			c.least, c.fixed = 200, true
 		}
@@ -140,7 +140,7 @@ func channelNorm(m *maker) {
 		for _, d := range s[axis+1:] {
 			inner *= int(d)
 		}
-		c.sizes = func(in []*ir.Tensor) []float64 { return channelSizes(in, inner, int(max(width[0], 1))) }
+		c.sizes = func(c *rowCase) []float64 { return channelSizes(c.in, inner, int(max(width[0], 1))) }
 		if m.dtype == ir.F64 { // as for LayerNorm
 			c.least, c.fixed = 200, true
 		}
@@ -196,7 +196,8 @@ func adaLayerNorm(m *maker) {
 			x = m.rng.odd(m.dtype, s)
 		}
 		c := m.add(attrs{"eps": []float64{1e-5, 1e-3}[k%2]}, x, m.rng.plain(m.dtype, stretched(s, k)), m.rng.plain(m.dtype, stretched(s, k/4)))
-		c.sizes = func(in []*ir.Tensor) []float64 {
+		c.sizes = func(c *rowCase) []float64 {
+			in := c.in
 			return fill64(in[0], func(i int) float64 {
 				return 2*(1+math.Abs(stretchedAt(in[1], s, i))) + math.Abs(stretchedAt(in[2], s, i))
 			})
@@ -236,7 +237,7 @@ func residualNorm(m *maker) {
 			in[0] = m.rng.odd(m.dtype, s)
 		}
 		c := m.add(attrs{"axis": axis, "eps": []float64{1e-5, 1e-12, 1e-3}[k%3]}, in...)
-		c.sizes = func(in []*ir.Tensor) []float64 { return normSizes([]*ir.Tensor{in[0], in[3], in[4]}) }
+		c.sizes = func(c *rowCase) []float64 { return normSizes([]*ir.Tensor{c.in[0], c.in[3], c.in[4]}) }
 		c.least, c.fixed = 8, true
 		if m.dtype == ir.F64 {
 			c.least = 200

@@ -124,12 +124,12 @@ func (m *maker) packed(x []int64, k, n int64) {
 	}
 	c := m.add(a, in...)
 	c.fixed = true
-	c.sizes = func(in []*ir.Tensor) []float64 { return packedSizes(c, in) }
+	c.sizes = packedSizes
 }
 
 // packedSizes are the sums of |x| |W|; W is the product with the identity.
-func packedSizes(c *rowCase, in []*ir.Tensor) []float64 {
-	x := in[0]
+func packedSizes(c *rowCase) []float64 {
+	x, in := c.in[0], c.in
 	k := x.Shape()[x.Rank()-1]
 	n := c.types[0].Shape[len(c.types[0].Shape)-1]
 	cols, _ := n.Static()

@@ -23,10 +23,10 @@ type rowCase struct {
 	fixed    bool // the values must stay as they are: no stride-0 operands
 	through  bool // results pass through memory of the arena, so that they may take over an operand's
 	fails    string
-	linear   bool                            // results are sums of products of operands: errors are measured against the sum of absolute terms
-	sizes    func(in []*ir.Tensor) []float64 // what the errors of result 0 are measured against; nil: its absolute values
-	least    float64                         // what that measure is at least
-	tight    *ir.Tolerance                   // of native kernels, where it is stricter than the row's
+	linear   bool                       // results are sums of products of operands: errors are measured against the sum of absolute terms
+	sizes    func(c *rowCase) []float64 // what the errors of result 0 are measured against; nil: its absolute values
+	least    float64                    // what that measure is at least
+	tight    *ir.Tolerance              // of native kernels, where it is stricter than the row's
 	compare  func(got, want []*ir.Tensor) error
 
 	types []ir.Type
@@ -63,7 +63,7 @@ func (c *rowCase) folds() bool {
 func (c *rowCase) expect() error {
 	var err error
 	if c.want, err = ref.Apply(c.row, c.attrs, c.in, c.types); err == nil && c.sizes != nil {
-		c.terms = c.sizes(c.in)
+		c.terms = c.sizes(c)
 	}
 	if err != nil || !c.linear || !ir.Float.Has(c.types[0].DType) {
 		return err
