@@ -378,6 +378,16 @@ int32_t check_stretch(const DecodedProgram &p, const rlx_run_args *a) {
   return RLX_OK;
 }
 
+int32_t check_regions(const DecodedProgram &p, const char *name, const rlx_region *regions, uint32_t count, rlx_error *error) {
+  const uint64_t have = uint64_t(p.words_arena());
+  for (uint32_t i = 0; i < count; i++) {
+    const rlx_region &r = regions[i];
+    if (r.offset > have || r.bytes > have - r.offset || (r.host == nullptr && r.bytes != 0))
+      return set_error(error, RLX_BAD_ARGUMENT, -1, "%s: region %u of %llu bytes at %llu lies outside the arena of %llu or has no memory", name, i, (unsigned long long)r.bytes, (unsigned long long)r.offset, (unsigned long long)have);
+  }
+  return RLX_OK;
+}
+
 int32_t check_constants(const DecodedProgram &p, const uint64_t *bytes, uint32_t have, rlx_error *error) {
   const uint32_t need = p.slots[RLX_CONST];
   if (have < need) return set_error(error, RLX_BAD_WORDS, -1, "got %u constants, the words read %u", have, need);

@@ -73,6 +73,9 @@ inline uint32_t key_dtype(const DecodedCommand &c) { return c.num_in != 0 && c.i
 // What run checks first: [first, first + count) is a stretch, as rlx_run_args says.
 int32_t check_stretch(const DecodedProgram &p, const rlx_run_args *a);
 
+// What arena_write and arena_read check first: every region lies in the words' arena and has memory.
+int32_t check_regions(const DecodedProgram &p, const char *name, const rlx_region *regions, uint32_t count, rlx_error *error);
+
 // Constant i of a program has the size that the words say; have is how many there are.
 int32_t check_constants(const DecodedProgram &p, const uint64_t *bytes, uint32_t have, rlx_error *error);
 

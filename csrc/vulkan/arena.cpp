@@ -76,28 +76,13 @@ int32_t make_sets(rlx_arena *a, rlx_error *error) {
 int32_t make_commands(rlx_arena *a, rlx_error *error) {
   const rlx_program *p = a->program;
   Context *c = p->device->context;
-  VkCommandPoolCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  info.queueFamilyIndex = c->family;
-  VkResult r = c->vk.vkCreateCommandPool(c->device, &info, nullptr, &a->commands_pool);
-  if (r != VK_SUCCESS) {
-    a->commands_pool = VK_NULL_HANDLE;
-    return context_failed(c, error, r, -1, "vkCreateCommandPool");
-  }
+  int32_t code = commands_pool(c, 0, &a->commands_pool, error);
   const uint64_t n = p->stretches.n;
-  if (n == 0) return RLX_OK;
+  if (code != RLX_OK || n == 0) return code;
   if (a->commands.grow(2 * n) == nullptr) return set_error(error, RLX_NO_MEMORY, -1, "no host memory");
-  VkCommandBufferAllocateInfo alloc = {};
-  alloc.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  alloc.commandPool = a->commands_pool;
-  alloc.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  alloc.commandBufferCount = uint32_t(n);
-  if ((r = c->vk.vkAllocateCommandBuffers(c->device, &alloc, a->commands.data)) != VK_SUCCESS) return context_failed(c, error, r, -1, "vkAllocateCommandBuffers");
-  for (uint32_t i = 0; i < n; i++) {
-    const int32_t code = record(a, i, a->commands[i], false, error);
-    if (code != RLX_OK) return code;
-  }
-  return RLX_OK;
+  code = commands_allocate(c, a->commands_pool, uint32_t(n), a->commands.data, error);
+  for (uint32_t i = 0; i < n && code == RLX_OK; i++) code = record(a, i, a->commands[i], false, error);
+  return code;
 }
 
 int32_t make(rlx_arena *a, rlx_error *error) {
@@ -110,26 +95,12 @@ int32_t make(rlx_arena *a, rlx_error *error) {
   if (code == RLX_OK) code = heap_alloc(c, kFlags, FLAG_BYTES + 4 * F_WORDS, &a->flags, error);
   if (code == RLX_OK) code = make_sets(a, error);
   if (code == RLX_OK) code = make_commands(a, error);
-  if (code != RLX_OK) return code;
-  VkSemaphoreTypeCreateInfo type = {};
-  type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
-  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
-  VkSemaphoreCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
-  info.pNext = &type;
-  const VkResult r = c->vk.vkCreateSemaphore(c->device, &info, nullptr, &a->done);
-  if (r == VK_SUCCESS) return RLX_OK;
-  a->done = VK_NULL_HANDLE;
-  return context_failed(c, error, r, -1, "vkCreateSemaphore");
+  return code == RLX_OK ? semaphore_create(c, &a->done, error) : code;
 }
 
 void destroy(rlx_arena *a) {
   Context *c = a->program->device->context;
-  if (a->pending) {  // its memory may still be in use
-    pthread_mutex_lock(&c->queue_lock);
-    c->vk.vkDeviceWaitIdle(c->device);
-    pthread_mutex_unlock(&c->queue_lock);
-  }
+  if (a->pending) queue_idle(c, nullptr);  // its memory may still be in use
   if (a->done != VK_NULL_HANDLE) c->vk.vkDestroySemaphore(c->device, a->done, nullptr);
   if (a->queries != VK_NULL_HANDLE) c->vk.vkDestroyQueryPool(c->device, a->queries, nullptr);
   if (a->commands_pool != VK_NULL_HANDLE) c->vk.vkDestroyCommandPool(c->device, a->commands_pool, nullptr);
@@ -165,15 +136,11 @@ void arena_close(rlx_arena *a) {
 }
 
 int32_t arena_copy(const char *name, rlx_arena *a, const rlx_region *regions, uint32_t count, bool write, rlx_error *error) {
-  const uint64_t have = uint64_t(a->program->words_arena());
   Array<Copy> copies;
-  int32_t code = settle(a, error);
-  for (uint32_t i = 0; i < count && code == RLX_OK; i++) {
-    const rlx_region &r = regions[i];
-    if (r.offset > have || r.bytes > have - r.offset || (r.host == nullptr && r.bytes != 0))
-      code = set_error(error, RLX_BAD_ARGUMENT, -1, "%s: region %u of %llu bytes at %llu lies outside the arena of %llu or has no memory", name, i, (unsigned long long)r.bytes, (unsigned long long)r.offset, (unsigned long long)have);
-    else if (r.bytes != 0 && !copies.push({a->memory, r.offset, r.host, r.bytes})) code = set_error(error, RLX_NO_MEMORY, -1, "no host memory");
-  }
+  int32_t code = check_regions(*a->program, name, regions, count, error);
+  if (code == RLX_OK) code = settle(a, error);
+  for (uint32_t i = 0; i < count && code == RLX_OK; i++)
+    if (regions[i].bytes != 0 && !copies.push({a->memory, regions[i].offset, regions[i].host, regions[i].bytes})) code = set_error(error, RLX_NO_MEMORY, -1, "no host memory");
   if (code == RLX_OK) code = copy_through_staging(a->program->device->context, copies.data, copies.n, write, error);
   copies.release();
   return code;

@@ -217,7 +217,7 @@ int32_t dispatch(Builder b, const KernelRow &row, uint32_t piece) {
   const uint32_t present = c.num_out + c.num_in, tensors = each ? c.num_out + 1 : trailing ? c.num_out + info.declared : present;
   if (p->params.grow(P_TENSORS + uint64_t(tensors) * T_WORDS) == nullptr) return b.no_memory();
   b.word(P_UNITS) = uint32_t(units), b.word(P_RESULTS) = c.num_out, b.word(P_OPERANDS) = c.num_in;
-  b.word(P_PIECE) = piece, b.word(P_COMMAND) = c.index + 1, b.word(P_FLAT) = !each && flat(c);
+  b.word(P_COMMAND) = c.index + 1, b.word(P_FLAT) = !each && flat(c);
   for (uint32_t k = 0; each && k < piece; k++) b.word(P_BEFORE) += uint32_t(c.in[k].count);
 
   const Operand absent;

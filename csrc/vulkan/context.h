@@ -76,4 +76,17 @@ int32_t context_checked(Context *, int32_t code, rlx_error *);
 int32_t context_failed(Context *, rlx_error *, VkResult, int32_t command, const char *call);
 int32_t context_alive(Context *, rlx_error *);
 
+// Command buffers, submissions and waits (queue.cpp). What a create function could not make is null.
+int32_t semaphore_create(Context *, VkSemaphore *, rlx_error *);  // timeline
+int32_t commands_pool(Context *, VkCommandPoolCreateFlags, VkCommandPool *, rlx_error *);
+int32_t commands_allocate(Context *, VkCommandPool, uint32_t n, VkCommandBuffer *, rlx_error *);
+int32_t commands_begin(Context *, VkCommandBuffer, VkCommandBufferUsageFlags, rlx_error *);
+int32_t commands_end(Context *, VkCommandBuffer, rlx_error *);
+void commands_barrier(Context *, VkCommandBuffer, VkPipelineStageFlags from, VkAccessFlags before, VkPipelineStageFlags stage, VkAccessFlags after);
+int32_t queue_submit(Context *, VkCommandBuffer, VkSemaphore done, uint64_t value, rlx_error *);
+// Waits for the value; looks at cancel (may be null) now and then and sets *stop once it is non-zero.
+int32_t queue_wait(Context *, VkSemaphore done, uint64_t value, const volatile uint32_t *cancel, volatile uint32_t *stop, rlx_error *);
+// Waits for all that the device does.
+int32_t queue_idle(Context *, rlx_error *);
+
 }  // namespace rlx

@@ -29,19 +29,36 @@ template <class F> void instructions(const Module &m, F visit) {
   }
 }
 
-// The constant numbers that a module declares, ascending; at most kMaxConstants.
-uint32_t constants_of(const Module &m, uint32_t *ids) {
-  uint32_t n = 0;
-  instructions(m, [&](const uint32_t *w, uint32_t words) {
-    if ((w[0] & 0xffff) != kDecorate || words < 4 || w[2] != kSpecId) return;
-    uint32_t i = 0;
-    while (i < n && ids[i] < w[3]) i++;
-    if (n == kMaxConstants || (i < n && ids[i] == w[3])) return;
-    for (uint32_t k = n; k > i; k--) ids[k] = ids[k - 1];
-    ids[i] = w[3];
-    n++;
+// What a module's code says of itself.
+struct Facts {
+  uint64_t needs;  // features, as bits of Context::features; kUnknown: one that the backend does not know
+  uint32_t num_constants, constants[kMaxConstants];  // numbers of its specialisation constants, ascending
+};
+
+Facts facts[NUM_MODULES];
+
+void add_constant(Facts *f, uint32_t id) {
+  uint32_t i = 0;
+  while (i < f->num_constants && f->constants[i] < id) i++;
+  if (i < f->num_constants && f->constants[i] == id) return;
+  if (f->num_constants == kMaxConstants) {
+    f->needs |= kUnknown;  // more than a pipeline is told apart by
+    return;
+  }
+  for (uint32_t k = f->num_constants++; k > i; k--) f->constants[k] = f->constants[k - 1];
+  f->constants[i] = id;
+}
+
+void read_facts(const Module &m, Facts *f) {
+  instructions(m, [f](const uint32_t *w, uint32_t words) {
+    const uint32_t op = w[0] & 0xffff;
+    if (op == kDecorate && words >= 4 && w[2] == kSpecId) add_constant(f, w[3]);
+    if (op != kCapability || words != 2) return;
+    uint64_t bit = kUnknown;
+    for (const Known &k : known)
+      if (k.capability == w[1]) bit = uint64_t(1) << k.bit;
+    f->needs |= bit;
   });
-  return n;
 }
 
 // Widens rows into capabilities: for each op the dtypes of strided rows and those of dense ones.
@@ -51,7 +68,7 @@ uint32_t collect(uint64_t features, rlx_capability *out) {
     uint32_t strided = 0, dense = 0;
     for (uint32_t i = 0; i < num_kernel_rows; i++) {
       const KernelRow &r = kernel_rows[i];
-      if (r.op == op && (module_needs(modules[r.module]) & ~features) == 0) (r.strided ? strided : dense) |= r.dtypes;
+      if (r.op == op && (facts[r.module].needs & ~features) == 0) (r.strided ? strided : dense) |= r.dtypes;
     }
     strided &= ~dense;
     if (strided != 0) out[n++] = {op, strided, RLX_CAP_STRIDED};
@@ -63,13 +80,16 @@ uint32_t collect(uint64_t features, rlx_capability *out) {
 rlx_capability best[2 * RLX_NUM_OPS];
 uint32_t num_best;
 pthread_once_t once = PTHREAD_ONCE_INIT;
-void fill_best() { num_best = collect(~kUnknown, best); }
+void read_modules() {
+  for (uint32_t i = 0; i < NUM_MODULES; i++) read_facts(modules[i], facts + i);
+  num_best = collect(~kUnknown, best);
+}
 
 int32_t module_get(Context *c, uint32_t module, int32_t command, VkShaderModule *out, rlx_error *error) {
   if (c->modules == nullptr) {
-    c->modules = static_cast<VkShaderModule *>(memory_alloc(sizeof(VkShaderModule) * num_modules));
+    c->modules = static_cast<VkShaderModule *>(memory_alloc(sizeof(VkShaderModule) * NUM_MODULES));
     if (c->modules == nullptr) return set_error(error, RLX_NO_MEMORY, command, "no host memory");
-    std::memset(static_cast<void *>(c->modules), 0, sizeof(VkShaderModule) * num_modules);
+    std::memset(static_cast<void *>(c->modules), 0, sizeof(VkShaderModule) * NUM_MODULES);
   }
   if (c->modules[module] == VK_NULL_HANDLE) {
     VkShaderModuleCreateInfo info = {};
@@ -143,25 +163,12 @@ int32_t pipeline_create(Context *c, uint32_t module, const uint32_t *ids, const 
 #define RLX_FLAG_strided true
 #define RLX_FLAG_dense false
 #define KERNEL(op, dtypes, flags, dispatch, shader, variant) {RLX_OP_##op, RLX_DTYPES_##dtypes, RLX_FLAG_##flags, DISPATCH_##dispatch, MODULE_##shader##_##variant},
-#include "modules_gen.h"  // MODULE_<shader>_<variant>, written by CMake
 
 const KernelRow kernel_rows[] = {
 #include "kernels.h"
 };
 const uint32_t num_kernel_rows = sizeof kernel_rows / sizeof kernel_rows[0];
 #undef KERNEL
-
-uint64_t module_needs(const Module &m) {
-  uint64_t needs = 0;
-  instructions(m, [&](const uint32_t *w, uint32_t words) {
-    if ((w[0] & 0xffff) != kCapability || words != 2) return;
-    uint64_t bit = kUnknown;
-    for (const Known &k : known)
-      if (k.capability == w[1]) bit = uint64_t(1) << k.bit;
-    needs |= bit;
-  });
-  return needs;
-}
 
 uint64_t features_of(const VkPhysicalDeviceFeatures2 &f, const VkPhysicalDeviceVulkan11Features &v11, const VkPhysicalDeviceVulkan12Features &v12, const VkPhysicalDeviceSubgroupProperties &s) {
   const bool group = (s.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
@@ -177,7 +184,7 @@ uint64_t features_of(const VkPhysicalDeviceFeatures2 &f, const VkPhysicalDeviceV
 }
 
 const rlx_capability *library_capabilities(uint32_t *count) {
-  pthread_once(&once, fill_best);
+  pthread_once(&once, read_modules);
   *count = num_best;
   return best;
 }
@@ -192,15 +199,14 @@ int32_t context_capabilities(Context *c, rlx_error *error) {
 const KernelRow *kernel_find(const Context &c, uint32_t op, uint32_t dtype) {
   for (uint32_t i = 0; i < num_kernel_rows; i++) {
     const KernelRow &r = kernel_rows[i];
-    if (r.op == op && (r.dtypes >> dtype & 1) != 0 && (module_needs(modules[r.module]) & ~c.features) == 0) return &r;
+    if (r.op == op && (r.dtypes >> dtype & 1) != 0 && (facts[r.module].needs & ~c.features) == 0) return &r;
   }
   return nullptr;
 }
 
 int32_t pipeline_get(Context *c, uint32_t module, const Specialisation &s, uint32_t bindings, uint32_t command, VkPipeline *out, rlx_error *error) {
   Pipeline key = {};
-  uint32_t ids[kMaxConstants];
-  const uint32_t n = constants_of(modules[module], ids);
+  const uint32_t n = facts[module].num_constants, *ids = facts[module].constants;
   uint64_t hash = module * UINT64_C(0x9e3779b97f4a7c15) + bindings;
   for (uint32_t i = 0; i < n; i++) {
     key.constants[i] = ids[i] < sizeof s.value / sizeof s.value[0] ? s.value[ids[i]] : 0;
@@ -235,7 +241,7 @@ int32_t layout_get(Context *c, uint32_t bindings, VkDescriptorSetLayout *set, Vk
 void pipelines_destroy(Context *c) {
   for (const Pipeline &p : c->pipelines) c->vk.vkDestroyPipeline(c->device, p.pipeline, nullptr);
   c->pipelines.n = 0;
-  for (uint32_t i = 0; c->modules != nullptr && i < num_modules; i++)
+  for (uint32_t i = 0; c->modules != nullptr && i < NUM_MODULES; i++)
     if (c->modules[i] != VK_NULL_HANDLE) c->vk.vkDestroyShaderModule(c->device, c->modules[i], nullptr);
   for (const Layout &l : c->layouts) {
     if (l.pipeline != VK_NULL_HANDLE) c->vk.vkDestroyPipelineLayout(c->device, l.pipeline, nullptr);

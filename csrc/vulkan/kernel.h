@@ -1,5 +1,6 @@
 // kernel.h: the rows of kernels.h with their SPIR-V modules, and the pipelines made of them.
 #pragma once
+#include "modules_gen.h"  // MODULE_<shader>_<variant> and NUM_MODULES, written by CMake from kernels.h
 #include "vk.h"
 
 namespace rlx {
@@ -24,11 +25,7 @@ struct Module {
   uint64_t words;
 };
 
-extern const Module modules[];  // written by CMake from kernels.h
-extern const uint32_t num_modules;
-
-// The features that a module's code needs, as bits of Context::features; bit 63: one that the backend does not know.
-uint64_t module_needs(const Module &);
+extern const Module modules[NUM_MODULES];  // written by CMake
 // The feature bits of a device.
 uint64_t features_of(const VkPhysicalDeviceFeatures2 &, const VkPhysicalDeviceVulkan11Features &, const VkPhysicalDeviceVulkan12Features &, const VkPhysicalDeviceSubgroupProperties &);
 

@@ -101,9 +101,7 @@ int32_t arena_copy(const char *name, rlx_arena *, const rlx_region *, uint32_t c
 // Records the stretch with timestamps around its commands (record.cpp).
 int32_t record(rlx_arena *, uint32_t stretch, VkCommandBuffer, bool timestamps, rlx_error *);
 
-// Submits and waits; when cancel turns non-zero the kernels are told to leave, and *stopped says so.
-int32_t submit(rlx_arena *, VkCommandBuffer, const volatile uint32_t *cancel, bool *stopped, rlx_error *);
-// Copies to or from pieces through staging, with a command pool of its own.
+// Copies to or from pieces through staging, with a command pool of its own (transfer.cpp).
 struct Copy {
   Piece piece;
   uint64_t offset;  // in the piece

@@ -18,10 +18,7 @@ struct Recorder {
   Array<Touched> touched;
 
   void barrier(VkPipelineStageFlags from, VkAccessFlags before, VkPipelineStageFlags stage, VkAccessFlags after) const {
-    VkMemoryBarrier b = {};
-    b.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-    b.srcAccessMask = before, b.dstAccessMask = after;
-    context->vk.vkCmdPipelineBarrier(to, from, stage, 0, 1, &b, 0, nullptr, 0, nullptr);
+    commands_barrier(context, to, from, before, stage, after);
   }
 };
 
@@ -113,15 +110,12 @@ int32_t body(Recorder &r, uint32_t stretch, bool timestamps, rlx_error *error) {
 
 int32_t record(rlx_arena *a, uint32_t stretch, VkCommandBuffer to, bool timestamps, rlx_error *error) {
   Recorder r = {a, to, a->program->device->context, {}};
-  VkCommandBufferBeginInfo begin = {};
-  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  VkResult result = r.context->vk.vkBeginCommandBuffer(to, &begin);
-  if (result != VK_SUCCESS) return context_failed(r.context, error, result, -1, "vkBeginCommandBuffer");
-  const int32_t code = body(r, stretch, timestamps, error);
-  r.touched.release();
-  result = r.context->vk.vkEndCommandBuffer(to);
+  int32_t code = commands_begin(r.context, to, 0, error);
   if (code != RLX_OK) return code;
-  return result == VK_SUCCESS ? int32_t(RLX_OK) : context_failed(r.context, error, result, -1, "vkEndCommandBuffer");
+  code = body(r, stretch, timestamps, error);
+  r.touched.release();
+  const int32_t ended = commands_end(r.context, to, code == RLX_OK ? error : nullptr);
+  return code == RLX_OK ? ended : code;
 }
 
 }  // namespace rlx

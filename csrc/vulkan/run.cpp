@@ -6,8 +6,6 @@
 namespace rlx {
 namespace {
 
-constexpr uint64_t kSlice = 1000000;  // ns between two looks at the cancel word
-
 uint64_t now_ns() {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -18,39 +16,6 @@ bool cancelled(const volatile uint32_t *word) { return word != nullptr && __atom
 
 volatile uint32_t *stop_of(const rlx_arena *a) { return reinterpret_cast<volatile uint32_t *>(a->flags.host); }
 volatile uint32_t *failed_of(const rlx_arena *a) { return reinterpret_cast<volatile uint32_t *>(a->flags.host + FLAG_BYTES); }
-
-int32_t queue_submit(Context *c, VkCommandBuffer commands, VkSemaphore done, uint64_t value, rlx_error *error) {
-  VkTimelineSemaphoreSubmitInfo timeline = {};
-  timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
-  timeline.signalSemaphoreValueCount = 1;
-  timeline.pSignalSemaphoreValues = &value;
-  VkSubmitInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  info.pNext = &timeline;
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &commands;
-  info.signalSemaphoreCount = 1;
-  info.pSignalSemaphores = &done;
-  pthread_mutex_lock(&c->queue_lock);
-  const VkResult r = c->vk.vkQueueSubmit(c->queue, 1, &info, VK_NULL_HANDLE);
-  pthread_mutex_unlock(&c->queue_lock);
-  return r == VK_SUCCESS ? int32_t(RLX_OK) : context_failed(c, error, r, -1, "vkQueueSubmit");
-}
-
-// Waits for the value; looks at cancel now and then and sets *stop once it is non-zero.
-int32_t wait(Context *c, VkSemaphore done, uint64_t value, const volatile uint32_t *cancel, volatile uint32_t *stop, rlx_error *error) {
-  VkSemaphoreWaitInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
-  info.semaphoreCount = 1;
-  info.pSemaphores = &done;
-  info.pValues = &value;
-  for (;;) {
-    const VkResult r = c->vk.vkWaitSemaphores(c->device, &info, cancel == nullptr ? UINT64_MAX : kSlice);
-    if (r == VK_SUCCESS) return RLX_OK;
-    if (r != VK_TIMEOUT) return context_failed(c, error, r, -1, "vkWaitSemaphores");
-    if (cancelled(cancel)) *stop = 1;
-  }
-}
 
 // The slot's memory of bound tensor i.
 void *host_of(const rlx_program *p, const rlx_run_args *a, uint64_t i, uint64_t *bytes) {
@@ -102,15 +67,9 @@ int32_t timed(rlx_arena *a, uint32_t stretch, VkCommandBuffer *out, rlx_error *e
   }
   VkCommandBuffer &slot = a->commands[p->stretches.n + stretch];
   if (slot == VK_NULL_HANDLE) {
-    VkCommandBufferAllocateInfo alloc = {};
-    alloc.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    alloc.commandPool = a->commands_pool;
-    alloc.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-    alloc.commandBufferCount = 1;
     VkCommandBuffer fresh;
-    const VkResult r = c->vk.vkAllocateCommandBuffers(c->device, &alloc, &fresh);
-    if (r != VK_SUCCESS) return context_failed(c, error, r, -1, "vkAllocateCommandBuffers");
-    const int32_t code = record(a, stretch, fresh, true, error);
+    int32_t code = commands_allocate(c, a->commands_pool, 1, &fresh, error);
+    if (code == RLX_OK) code = record(a, stretch, fresh, true, error);
     if (code != RLX_OK) return code;
     slot = fresh;
   }
@@ -149,6 +108,17 @@ int32_t read_flags(const rlx_arena *a, rlx_error *error) {
   }
 }
 
+// Submits and waits; when cancel turns non-zero the kernels are told to leave.
+int32_t submit(rlx_arena *a, VkCommandBuffer commands, const volatile uint32_t *cancel, rlx_error *error) {
+  Context *c = a->program->device->context;
+  int32_t code = queue_submit(c, commands, a->done, a->ticket + 1, error);
+  if (code != RLX_OK) return code;
+  a->ticket++;
+  code = queue_wait(c, a->done, a->ticket, cancel, stop_of(a), error);
+  a->pending = a->pending || code != RLX_OK;
+  return code;
+}
+
 int32_t run_stretch(rlx_program *p, const rlx_run_args *a, uint32_t stretch) {
   const Stretch &s = p->stretches[stretch];
   VkCommandBuffer commands = a->arena->commands[stretch];
@@ -163,10 +133,9 @@ int32_t run_stretch(rlx_program *p, const rlx_run_args *a, uint32_t stretch) {
   for (int i = 0; i < F_WORDS; i++) failed_of(a->arena)[i] = 0;
   copy_bound(p, a, stretch, true);
   const uint64_t submitted = now_ns();
-  bool stopped = false;
-  int32_t code = submit(a->arena, commands, a->cancel, &stopped, a->error);
+  int32_t code = submit(a->arena, commands, a->cancel, a->error);
   if (code == RLX_OK) code = read_flags(a->arena, a->error);
-  if (code == RLX_OK && (stopped || cancelled(a->cancel))) code = set_error(a->error, RLX_CANCELLED, -1, "cancelled");
+  if (code == RLX_OK && cancelled(a->cancel)) code = set_error(a->error, RLX_CANCELLED, -1, "cancelled");
   if (code != RLX_OK) return code;
   copy_bound(p, a, stretch, false);
   if (profiled) code = read_profile(a->arena, s, submitted, a->profile, a->error);
@@ -177,137 +146,12 @@ int32_t run_stretch(rlx_program *p, const rlx_run_args *a, uint32_t stretch) {
   return code;
 }
 
-// The pieces of one copy between host memory and the device that go through one staging piece.
-struct Transfer {
-  Context *context;
-  Piece staging;
-  VkCommandPool pool;
-  VkSemaphore done;
-  uint64_t ticket;
-};
-
-int32_t transfer_open(Transfer *t, uint64_t bytes, rlx_error *error) {
-  Context *c = t->context;
-  const int32_t code = heap_alloc(c, kStaging, bytes, &t->staging, error);
-  if (code != RLX_OK) return code;
-  VkCommandPoolCreateInfo pool = {};
-  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-  pool.queueFamilyIndex = c->family;
-  VkResult r = c->vk.vkCreateCommandPool(c->device, &pool, nullptr, &t->pool);
-  if (r != VK_SUCCESS) {
-    t->pool = VK_NULL_HANDLE;
-    return context_failed(c, error, r, -1, "vkCreateCommandPool");
-  }
-  VkSemaphoreTypeCreateInfo type = {};
-  type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
-  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
-  VkSemaphoreCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
-  info.pNext = &type;
-  if ((r = c->vk.vkCreateSemaphore(c->device, &info, nullptr, &t->done)) == VK_SUCCESS) return RLX_OK;
-  t->done = VK_NULL_HANDLE;
-  return context_failed(c, error, r, -1, "vkCreateSemaphore");
-}
-
-void transfer_close(Transfer *t, bool pending) {
-  Context *c = t->context;
-  if (pending) {
-    pthread_mutex_lock(&c->queue_lock);
-    c->vk.vkDeviceWaitIdle(c->device);
-    pthread_mutex_unlock(&c->queue_lock);
-  }
-  if (t->done != VK_NULL_HANDLE) c->vk.vkDestroySemaphore(c->device, t->done, nullptr);
-  if (t->pool != VK_NULL_HANDLE) c->vk.vkDestroyCommandPool(c->device, t->pool, nullptr);
-  heap_free(c, &t->staging);
-}
-
-struct Part {
-  const Copy *copy;
-  uint64_t at, bytes, staged;  // from byte at of the copy; place in staging
-};
-
-// Records, submits and waits for one staging load of parts.
-int32_t transfer_parts(Transfer *t, const Array<Part> &parts, bool write, rlx_error *error) {
-  Context *c = t->context;
-  VkCommandBufferAllocateInfo alloc = {};
-  alloc.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  alloc.commandPool = t->pool;
-  alloc.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  alloc.commandBufferCount = 1;
-  VkCommandBuffer commands;
-  VkResult r = c->vk.vkAllocateCommandBuffers(c->device, &alloc, &commands);
-  if (r != VK_SUCCESS) return context_failed(c, error, r, -1, "vkAllocateCommandBuffers");
-  VkCommandBufferBeginInfo begin = {};
-  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  if ((r = c->vk.vkBeginCommandBuffer(commands, &begin)) != VK_SUCCESS) return context_failed(c, error, r, -1, "vkBeginCommandBuffer");
-  VkMemoryBarrier b = {};
-  b.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  b.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, b.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  c->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &b, 0, nullptr, 0, nullptr);
-  for (const Part &p : parts) {
-    if (write) std::memcpy(t->staging.host + p.staged, static_cast<const char *>(p.copy->host) + p.at, p.bytes);
-    const uint64_t device = p.copy->piece.offset + p.copy->offset + p.at, staging = t->staging.offset + p.staged;
-    const VkBufferCopy region = {write ? staging : device, write ? device : staging, p.bytes};
-    c->vk.vkCmdCopyBuffer(commands, write ? t->staging.buffer : p.copy->piece.buffer, write ? p.copy->piece.buffer : t->staging.buffer, 1, &region);
-  }
-  b.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT, b.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_HOST_READ_BIT;
-  c->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &b, 0, nullptr, 0, nullptr);
-  if ((r = c->vk.vkEndCommandBuffer(commands)) != VK_SUCCESS) return context_failed(c, error, r, -1, "vkEndCommandBuffer");
-  int32_t code = queue_submit(c, commands, t->done, ++t->ticket, error);
-  if (code == RLX_OK) code = wait(c, t->done, t->ticket, nullptr, nullptr, error);
-  for (uint64_t i = 0; code == RLX_OK && !write && i < parts.n; i++) std::memcpy(static_cast<char *>(parts[i].copy->host) + parts[i].at, t->staging.host + parts[i].staged, parts[i].bytes);
-  return code;
-}
-
 }  // namespace
-
-int32_t submit(rlx_arena *a, VkCommandBuffer commands, const volatile uint32_t *cancel, bool *stopped, rlx_error *error) {
-  Context *c = a->program->device->context;
-  int32_t code = queue_submit(c, commands, a->done, a->ticket + 1, error);
-  if (code != RLX_OK) return code;
-  a->ticket++;
-  code = wait(c, a->done, a->ticket, cancel, stop_of(a), error);
-  a->pending = a->pending || code != RLX_OK;
-  *stopped = *stop_of(a) != 0;
-  return code;
-}
-
-int32_t copy_through_staging(Context *c, const Copy *copies, uint64_t count, bool write, rlx_error *error) {
-  constexpr uint64_t kMost = uint64_t(4) << 20;
-  uint64_t total = 0;
-  for (uint64_t i = 0; i < count; i++) total += copies[i].bytes;
-  if (total == 0) return RLX_OK;
-  int32_t code = context_alive(c, error);
-  if (code != RLX_OK) return code;
-  Transfer t = {c, {}, VK_NULL_HANDLE, VK_NULL_HANDLE, 0};
-  const uint64_t room = total < kMost ? total : kMost;
-  code = transfer_open(&t, room, error);
-  Array<Part> parts;
-  uint64_t used = 0;
-  for (uint64_t i = 0; i < count && code == RLX_OK; i++)
-    for (uint64_t at = 0; at < copies[i].bytes && code == RLX_OK;) {
-      const uint64_t left = copies[i].bytes - at, n = left < room - used ? left : room - used;
-      if (!parts.push({&copies[i], at, n, used})) code = set_error(error, RLX_NO_MEMORY, -1, "no host memory");
-      at += n, used += n;
-      if (code != RLX_OK || used < room) continue;
-      code = transfer_parts(&t, parts, write, error);
-      parts.n = used = 0;
-    }
-  if (code == RLX_OK && parts.n != 0) code = transfer_parts(&t, parts, write, error);
-  parts.release();
-  transfer_close(&t, code != RLX_OK);
-  return code;
-}
 
 int32_t settle(rlx_arena *a, rlx_error *error) {
   if (!a->pending) return RLX_OK;
-  Context *c = a->program->device->context;
-  pthread_mutex_lock(&c->queue_lock);
-  const VkResult r = c->vk.vkDeviceWaitIdle(c->device);
-  pthread_mutex_unlock(&c->queue_lock);
-  if (r != VK_SUCCESS) return context_failed(c, error, r, -1, "vkDeviceWaitIdle");
+  const int32_t code = queue_idle(a->program->device->context, error);
+  if (code != RLX_OK) return code;
   a->pending = false;
   return RLX_OK;
 }

@@ -152,16 +152,13 @@ int32_t close_arena(rlx_arena *a, rlx_error *error) {
 
 // For callers that do not use the host's address of an arena.
 int32_t copy_regions(const char *name, rlx_arena *a, const rlx_region *regions, uint32_t count, bool write, rlx_error *error) {
-  const uint64_t have = uint64_t(a->program->words_arena());
-  for (uint32_t i = 0; i < count; i++) {
-    const rlx_region &r = regions[i];
-    if (r.offset > have || r.bytes > have - r.offset || (r.host == nullptr && r.bytes != 0))
-      return set_error(error, RLX_BAD_ARGUMENT, -1, "%s: region %u of %llu bytes at %llu lies outside the arena of %llu or has no memory", name, i, (unsigned long long)r.bytes, (unsigned long long)r.offset, (unsigned long long)have);
-    if (r.bytes == 0) continue;
-    if (write) std::memcpy(a->memory + r.offset, r.host, r.bytes);
-    else std::memcpy(r.host, a->memory + r.offset, r.bytes);
+  const int32_t code = check_regions(*a->program, name, regions, count, error);
+  for (uint32_t i = 0; i < count && code == RLX_OK; i++) {
+    if (regions[i].bytes == 0) continue;
+    if (write) std::memcpy(a->memory + regions[i].offset, regions[i].host, regions[i].bytes);
+    else std::memcpy(regions[i].host, a->memory + regions[i].offset, regions[i].bytes);
   }
-  return RLX_OK;
+  return code;
 }
 
 int32_t write_arena(rlx_arena *a, const rlx_region *regions, uint32_t count, rlx_error *error) {

@@ -10,20 +10,14 @@ layout(constant_id = S_IN_DTYPE) const uint DTYPE_X = 0;
 layout(std430, set = 0, binding = BIND_TENSORS) writeonly buffer Y { STORE y[]; };
 layout(std430, set = 0, binding = BIND_TENSORS + 1) readonly buffer X { STORE x[]; };
 
-uvec2 bound(uint a) {
-  const uint kind = attr_word(a, 0);
-  const uvec2 v = kind == 0u ? uvec2(0u, a == Clamp_min ? 0xfff00000u : 0x7ff00000u) : uvec2(attr_word(a, 1), attr_word(a, 2));
-  const uint dtype = kind == 1u ? RLX_I64 : kind == 2u ? RLX_U64 : RLX_F64;
-  return bits_of_number(number_of(v, dtype), DTYPE_X, false);
-}
-
 void main() {
   const uint i = thread_unit();
   if (i >= P[P_UNITS] || stopped()) return;
   uvec2 v = bits_in(x[broadcast_of(1, i)]);
   const bool nan = nan_bits(v, DTYPE_X);
   for (uint a = Clamp_min; a <= Clamp_max; a++) { // min is the attribute before max
-    const uvec2 b = bound(a), at = order_bits(v, DTYPE_X), end = order_bits(b, DTYPE_X);
+    if (attr_word(a, 0) == 0u) continue; // absent
+    const uvec2 b = number_bits(a, DTYPE_X), at = order_bits(v, DTYPE_X), end = order_bits(b, DTYPE_X);
     if (!nan && (a == Clamp_min ? less64(at, end) : less64(end, at))) v = b;
   }
   y[offset_of(0) + i] = bits_out(v);

@@ -12,17 +12,16 @@ struct Cell {
 
 #ifdef COMPUTE
 
-bool not_a_number(float v) { return (floatBitsToUint(v) & 0x7fffffffu) > 0x7f800000u; }
-bool not_a_number(int v) { return false; }
-bool not_a_number(uint v) { return false; }
+bool not_a_number(COMPUTE v) {
 #if defined(VARIANT_f64)
-bool not_a_number(double v) {
   const uvec2 w = unpackDouble2x32(v);
   return (w.y & 0x7fffffffu) > 0x7ff00000u || ((w.y & 0x7fffffffu) == 0x7ff00000u && w.x != 0u);
-}
-#elif defined(VARIANT_i64) || defined(VARIANT_u64)
-bool not_a_number(COMPUTE v) { return false; }
+#elif defined(IS_FLOAT)
+  return (floatBitsToUint(v) & 0x7fffffffu) > 0x7f800000u;
+#else
+  return false;
 #endif
+}
 
 COMPUTE combined(uint how, COMPUTE a, COMPUTE b) {
   switch (how) {

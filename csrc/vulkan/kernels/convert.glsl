@@ -1,5 +1,5 @@
 // convert.glsl: elements of any dtype as bits, in two words: what they are worth, how they compare, and every cast. No dtype needs a feature
-// of the device. Include after types.glsl. The dtype is a specialisation constant, so that a driver keeps the cases of one dtype.
+// of the device. Include after types.glsl and tensor.glsl. The dtype is a specialisation constant, so that a driver keeps the cases of one dtype.
 #ifndef RLX_CONVERT_GLSL
 #define RLX_CONVERT_GLSL
 #include "wide.glsl"
@@ -140,6 +140,12 @@ uvec2 cast_bits(uvec2 b, uint from, uint to, bool saturate) {
     return to == RLX_BOOL ? uvec2(v == uvec2(0u) ? 0u : 1u, 0u) : v;
   }
   return bits_of_number(number_of(b, from), to, saturate);
+}
+
+// Number attribute a in a dtype: rounded, or the end of an integer range; 0 if absent.
+uvec2 number_bits(uint a, uint dtype) {
+  const uint kind = attr_word(a, 0), from = kind == 1u ? RLX_I64 : kind == 2u ? RLX_U64 : RLX_F64;
+  return bits_of_number(number_of(uvec2(attr_word(a, 1), attr_word(a, 2)), from), dtype, false);
 }
 
 #ifdef VARIANT_size8

@@ -4,6 +4,7 @@
 #ifndef RLX_INDEX_GLSL
 #define RLX_INDEX_GLSL
 #include "ops_gen.glsl"
+#include "wide.glsl"
 
 layout(constant_id = S_IN_DTYPE + INDEX_OPERAND) const uint INDEX_DTYPE = 0;
 layout(std430, set = 0, binding = BIND_TENSORS + 1 + INDEX_OPERAND) readonly buffer Indices { uint index_words[]; };
@@ -23,13 +24,10 @@ bool float_integer(uint bits, out ivec2 v) {
   v = ivec2(0);
   if ((bits & 0x7fffffffu) == 0u) return true;
   if (e < 127u || e == 255u || (e < 150u && (m & ((1u << (150u - e)) - 1u)) != 0u)) return false;
-  uvec2 w;
-  if (e < 150u) w = uvec2(m >> (150u - e), 0u);
-  else if (e == 150u) w = uvec2(m, 0u);
-  else if (e < 182u) w = uvec2(m << (e - 150u), m >> (182u - e));
-  else if (e < 190u) w = uvec2(0u, m << (e - 182u));
-  else w = uvec2(0xffffffffu, 0x7fffffffu);
-  if (bits >> 31 != 0u) w = e < 190u ? uvec2(0u - w.x, ~w.y + (w.x == 0u ? 1u : 0u)) : uvec2(0u, 0x80000000u);
+  const bool minus = bits >> 31 != 0u;
+  uvec2 w = e < 150u ? uvec2(m >> (150u - e), 0u) : shl64(uvec2(m, 0u), e - 150u);
+  if (e >= 190u) w = minus ? uvec2(0u, 0x80000000u) : uvec2(0xffffffffu, 0x7fffffffu);
+  else if (minus) w = sub64(uvec2(0u), w);
   v = ivec2(w);
   return true;
 }

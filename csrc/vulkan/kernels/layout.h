@@ -13,11 +13,10 @@
 #define P_UNITS 0    // units of work
 #define P_RESULTS 1  // number of results
 #define P_OPERANDS 2 // number of operands, absent ones included
-#define P_PIECE 3    // dispatch each: the operand
-#define P_COMMAND 4  // index of the command, from 1
-#define P_FLAT 5     // 1: every tensor is contiguous and every operand present has the dims of result 0
-#define P_ATTRS 6    // where the attributes start in P
-#define P_BEFORE 7   // dispatch each: elements of the operands before that one
+#define P_COMMAND 3  // index of the command, from 1
+#define P_FLAT 4     // 1: every tensor is contiguous and every operand present has the dims of result 0
+#define P_ATTRS 5    // where the attributes start in P
+#define P_BEFORE 6   // dispatch each: elements of the operands before that one
 #define P_TENSORS 8
 
 // A tensor: results, then operands, T_WORDS each. Counts and offsets are in elements; 32 bits hold them, or the command is refused.

@@ -18,7 +18,7 @@ layout(std430, set = 0, binding = BIND_TENSORS + 2) readonly buffer B { STORE b[
 
 #if defined(VARIANT_f16) || defined(VARIANT_bf16)
 layout(std430, set = 0, binding = BIND_TENSORS) writeonly buffer Wide { float wide[]; };
-layout(constant_id = S_OUT_DTYPE) const uint OUT = DTYPE;
+layout(constant_id = S_OUT_DTYPE) const uint OUT = 0;
 #endif
 
 #if defined(VARIANT_f64)
@@ -30,13 +30,13 @@ layout(constant_id = S_OUT_DTYPE) const uint OUT = DTYPE;
 #else
 #define VEC4 vec4
 #endif
-#if defined(VARIANT_u32) || defined(VARIANT_u64)
-#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
-#else
+#ifdef IS_FLOAT
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
+#else
+#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
 #endif
 
-#define COLUMNS 64
+#define COLUMNS TILE_N
 #define BLOCK 8
 #define THIN 4
 

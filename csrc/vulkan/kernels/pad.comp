@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : enable
 #include "types.glsl"
 #include "tensor.glsl"
-#include "number.glsl"
+#include "convert.glsl"
 
 // y = x with a border of before and after elements on each axis; negative counts crop.
 layout(constant_id = S_OUT_DTYPE) const uint OUT_DTYPE = 0;
@@ -40,5 +40,5 @@ void main() {
     outside = outside || s < 0;
     from += (s + max(-before, 0)) * stride(1, d);
   }
-  y[offset_of(0) + unit] = outside ? OF_BITS(number_bits(Pad_value, OUT_DTYPE)) : x[from];
+  y[offset_of(0) + unit] = outside ? bits_out(number_bits(Pad_value, OUT_DTYPE)) : x[from];
 }

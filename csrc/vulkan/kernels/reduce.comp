@@ -3,8 +3,7 @@
 #include "types.glsl"
 #include "tensor.glsl"
 #include "axes.glsl"
-#if defined(VARIANT_f32) || defined(VARIANT_f16) || defined(VARIANT_bf16)
-#define FLOATS
+#ifdef IS_FLOAT
 #include "math.glsl"
 #endif
 #include "reduce.glsl"
@@ -19,7 +18,7 @@ layout(constant_id = S_ATTR + Reduce_fn) const uint FN = ReduceFn_sum;
 
 // ---- what a result is made of
 
-#ifdef FLOATS
+#ifdef IS_FLOAT
 
 #define PART Total
 
@@ -66,16 +65,12 @@ float finish(PART t, uint n) {
 #else
 
 #define PART COMPUTE
-#if defined(VARIANT_i8) || defined(VARIANT_i16) || defined(VARIANT_i32)
-#define LEAST -2147483648
-#define GREATEST 2147483647
-#elif defined(VARIANT_i64)
-#define LEAST (int64_t(1) << 63)
-#define GREATEST (~LEAST)
+#ifdef IS_SIGNED
+#define LEAST (COMPUTE(-1) << (BITS - 1))
 #else
 #define LEAST COMPUTE(0)
-#define GREATEST (~COMPUTE(0))
 #endif
+#define GREATEST (~LEAST)
 
 PART start() {
   if (FN == ReduceFn_max) return LEAST;
@@ -150,7 +145,7 @@ PART part_of(int base, Share s) {
   return t;
 }
 
-#ifdef FLOATS
+#ifdef IS_FLOAT
 float part_max(int base, Share s) {
   float m = -RLX_INF;
   for (uint run = s.run; run < n / inner; run += s.runs) {
@@ -173,7 +168,7 @@ void main() {
     for (; r < count; r += GROUPS * LOCAL) {
       if (stopped()) return;
       const int base = int(offset_of(1)) + distance_of(1, ~along, 0, r);
-#ifdef FLOATS
+#ifdef IS_FLOAT
       if (FN == ReduceFn_logsumexp) top = top_of(part_max(base, ALL));
 #endif
       y[offset_of(0) + r] = store(finish(part_of(base, ALL), n));
@@ -186,7 +181,7 @@ void main() {
   for (; r < count; r += GROUPS) {
     if (group_stopped()) return;
     const int base = int(offset_of(1)) + distance_of(1, ~along, 0, r);
-#ifdef FLOATS
+#ifdef IS_FLOAT
     if (FN == ReduceFn_logsumexp) top = top_of(group_max(part_max(base, share)));
 #endif
     const PART t = group_join(part_of(base, share));

@@ -78,6 +78,5 @@ int attr_int(uint a) { return int(attr_word(a, 0)); }
 float attr_float(uint a) { return uintBitsToFloat(attr_word(a, 0)); }
 uint attr_count(uint a) { return attr_word(a, 0); }
 int attr_item(uint a, uint i) { return int(P[attr_word(a, 1) + i]); }
-float attr_item_float(uint a, uint i) { return uintBitsToFloat(P[attr_word(a, 1) + i]); }
 
 #endif

@@ -1,6 +1,6 @@
 // types.glsl: the dtype of a variant. STORE is an element in memory, COMPUTE what kernels calculate with; load and store convert.
 // f16 and bf16 are calculated in f32 and rounded half to even by our own code, whatever a device's conversion does.
-// IS_FLOAT, IS_SIGNED or IS_UNSIGNED with BITS say what kind of dtype it is.
+// IS_FLOAT, or BITS for integers, with IS_SIGNED where they are, say what kind of dtype it is; size1 ... size8 have STORE alone.
 #ifndef RLX_TYPES_GLSL
 #define RLX_TYPES_GLSL
 #extension GL_EXT_shader_16bit_storage : enable
@@ -42,100 +42,53 @@ uint bf16_store(float x) {
 #define IS_FLOAT
 #define STORE float
 #define COMPUTE float
-#define DTYPE RLX_F32
-COMPUTE load(STORE v) { return v; }
-STORE store(COMPUTE v) { return v; }
-#elif defined(VARIANT_f16)
+#elif defined(VARIANT_f16) || defined(VARIANT_bf16)
 #define IS_FLOAT
 #define STORE uint16_t
 #define COMPUTE float
-#define DTYPE RLX_F16
-COMPUTE load(STORE v) { return f16_load(uint(v)); }
-STORE store(COMPUTE v) { return uint16_t(f16_store(v)); }
-#elif defined(VARIANT_bf16)
-#define IS_FLOAT
-#define STORE uint16_t
-#define COMPUTE float
-#define DTYPE RLX_BF16
-COMPUTE load(STORE v) { return bf16_load(uint(v)); }
-STORE store(COMPUTE v) { return uint16_t(bf16_store(v)); }
 #elif defined(VARIANT_f64)
 #define IS_FLOAT
 #define STORE double
 #define COMPUTE double
-#define DTYPE RLX_F64
-COMPUTE load(STORE v) { return v; }
-STORE store(COMPUTE v) { return v; }
 #elif defined(VARIANT_bool)
 #define STORE uint8_t
 #define COMPUTE uint
-#define DTYPE RLX_BOOL
-COMPUTE load(STORE v) { return uint(v) != 0u ? 1u : 0u; }
-STORE store(COMPUTE v) { return uint8_t(v); }
 #elif defined(VARIANT_i8)
 #define IS_SIGNED
 #define BITS 8
 #define STORE int8_t
 #define COMPUTE int
-#define DTYPE RLX_I8
-COMPUTE load(STORE v) { return int(v); }
-STORE store(COMPUTE v) { return int8_t(v); }
 #elif defined(VARIANT_i16)
 #define IS_SIGNED
 #define BITS 16
 #define STORE int16_t
 #define COMPUTE int
-#define DTYPE RLX_I16
-COMPUTE load(STORE v) { return int(v); }
-STORE store(COMPUTE v) { return int16_t(v); }
 #elif defined(VARIANT_i32)
 #define IS_SIGNED
 #define BITS 32
 #define STORE int
 #define COMPUTE int
-#define DTYPE RLX_I32
-COMPUTE load(STORE v) { return v; }
-STORE store(COMPUTE v) { return v; }
 #elif defined(VARIANT_i64)
 #define IS_SIGNED
 #define BITS 64
 #define STORE int64_t
 #define COMPUTE int64_t
-#define DTYPE RLX_I64
-COMPUTE load(STORE v) { return v; }
-STORE store(COMPUTE v) { return v; }
 #elif defined(VARIANT_u8)
-#define IS_UNSIGNED
 #define BITS 8
 #define STORE uint8_t
 #define COMPUTE uint
-#define DTYPE RLX_U8
-COMPUTE load(STORE v) { return uint(v); }
-STORE store(COMPUTE v) { return uint8_t(v); }
 #elif defined(VARIANT_u16)
-#define IS_UNSIGNED
 #define BITS 16
 #define STORE uint16_t
 #define COMPUTE uint
-#define DTYPE RLX_U16
-COMPUTE load(STORE v) { return uint(v); }
-STORE store(COMPUTE v) { return uint16_t(v); }
 #elif defined(VARIANT_u32)
-#define IS_UNSIGNED
 #define BITS 32
 #define STORE uint
 #define COMPUTE uint
-#define DTYPE RLX_U32
-COMPUTE load(STORE v) { return v; }
-STORE store(COMPUTE v) { return v; }
 #elif defined(VARIANT_u64)
-#define IS_UNSIGNED
 #define BITS 64
 #define STORE uint64_t
 #define COMPUTE uint64_t
-#define DTYPE RLX_U64
-COMPUTE load(STORE v) { return v; }
-STORE store(COMPUTE v) { return v; }
 #elif defined(VARIANT_size1)
 #define STORE uint8_t
 #elif defined(VARIANT_size2)
@@ -144,6 +97,20 @@ STORE store(COMPUTE v) { return v; }
 #define STORE uint
 #elif defined(VARIANT_size8)
 #define STORE uvec2
+#endif
+
+#if defined(VARIANT_f16)
+COMPUTE load(STORE v) { return f16_load(uint(v)); }
+STORE store(COMPUTE v) { return STORE(f16_store(v)); }
+#elif defined(VARIANT_bf16)
+COMPUTE load(STORE v) { return bf16_load(uint(v)); }
+STORE store(COMPUTE v) { return STORE(bf16_store(v)); }
+#elif defined(VARIANT_bool)
+COMPUTE load(STORE v) { return uint(v) != 0u ? 1u : 0u; }
+STORE store(COMPUTE v) { return STORE(v); }
+#elif defined(COMPUTE)
+COMPUTE load(STORE v) { return COMPUTE(v); }
+STORE store(COMPUTE v) { return STORE(v); }
 #endif
 
 #endif
