@@ -12,7 +12,11 @@ import (
 // A build without cgo says so: in the list of backends, in what a program fell back from, and in its placement.
 func TestBuildSaysWhatItLacks(t *testing.T) {
 	native := slices.Contains(backends(), "cpu")
-	for _, b := range rlx.Backends() {
+	list := rlx.Backends()
+	if !slices.ContainsFunc(list, func(b rlx.BackendInfo) bool { return b.Name == "cpu" }) {
+		t.Errorf("no cpu among the backends %+v", list)
+	}
+	for _, b := range list {
 		if b.Name == "cpu" && !native && (!errors.Is(b.Err, rlx.ErrNotCompiledIn) || !strings.Contains(b.Err.Error(), "CGO_ENABLED=0")) {
 			t.Errorf("backend cpu: %v, expected that it is not compiled in for CGO_ENABLED=0", b.Err)
 		}

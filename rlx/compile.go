@@ -84,7 +84,7 @@ func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	if err != nil {
 		return execError(p.Backend(), err)
 	}
-	if err := p.supported(); err != nil {
+	if err := pass.Supported(p.graph, p.target.Support); err != nil {
 		return err
 	}
 	if err := p.declare(); err != nil {
@@ -94,35 +94,11 @@ func (p *Program) prepare(ctx context.Context, g *Graph) error {
 		p.outputs = append(p.outputs, o.Name)
 	}
 	p.consts = plan.NewConstants(p.graph)
-	data := make([][]byte, len(p.consts.Tensors()))
-	for i, t := range p.consts.Tensors() {
-		data[i] = t.Bytes()
-	}
-	if p.weights, err = p.target.Device.Weights(nil, data); err != nil {
+	if p.weights, err = p.target.Device.Weights(nil, p.consts.Data()); err != nil {
 		return err
 	}
 	if len(p.symbols) == 0 { // one set of shapes: compile it now, so that its errors show here
 		return p.warm(ctx)
-	}
-	return nil
-}
-
-// supported finds the nodes that no shapes can make runnable.
-func (p *Program) supported() error {
-	var bad []pass.Unsupported
-	for _, n := range p.graph.Nodes {
-		s := p.target.Support
-		if n.Row.Has(ir.Leaf) || n.Row.Has(ir.View) || n.Row.Composite() || s.Native(n) || s.Host(n) {
-			continue
-		}
-		d := n.Types[0].DType
-		if len(n.In) > 0 && !n.In[0].IsZero() {
-			d = n.In[0].DType()
-		}
-		bad = append(bad, pass.Unsupported{Node: n.Name, Op: n.Row.Name, DType: d, Reason: "no kernel and no decomposition"})
-	}
-	if len(bad) > 0 {
-		return &UnsupportedError{Backend: p.Backend(), Nodes: bad}
 	}
 	return nil
 }
@@ -135,11 +111,7 @@ func (p *Program) eval(ctx context.Context) pass.Eval {
 			return nil, err
 		}
 		consts := plan.NewConstants(legal)
-		data := make([][]byte, len(consts.Tensors()))
-		for i, t := range consts.Tensors() {
-			data[i] = t.Bytes()
-		}
-		w, err := p.target.Device.Weights(nil, data)
+		w, err := p.target.Device.Weights(nil, consts.Data())
 		if err != nil {
 			return nil, err
 		}

@@ -34,10 +34,7 @@ type Segment struct {
 func (p *Program) Placement() ([]Placed, error) {
 	var list []Placed
 	err := p.planned(func(e *exec.Program, carries bool) {
-		list = placed(e)
-		if carries {
-			addTransfers(list, e)
-		}
+		list = placed(e, carries)
 	})
 	return list, err
 }
@@ -92,7 +89,8 @@ func nodeOf(s *plan.Step) (name, kind string) {
 	return s.Node.Name, s.Node.Row.Name
 }
 
-func placed(e *exec.Program) []Placed {
+// placed charges each transfer to the first node that reads it.
+func placed(e *exec.Program, carries bool) []Placed {
 	var list []Placed
 	index := map[string]int{}
 	for k := range e.Plan.Steps {
@@ -109,25 +107,18 @@ func placed(e *exec.Program) []Placed {
 			list[i].Place, list[i].Backend = plan.Host.String(), e.RunsOn(k)
 		}
 	}
-	return list
-}
-
-// addTransfers charges each transfer to the first node that reads it.
-func addTransfers(list []Placed, e *exec.Program) {
-	index := map[string]int{}
-	for i, p := range list {
-		index[p.Node] = i
-	}
 	for _, s := range e.Plan.Segments {
-		for _, group := range [][]plan.Transfer{s.Down, s.Up} {
-			for _, t := range group {
-				name, _ := nodeOf(&e.Plan.Steps[t.Step])
-				p := &list[index[name]]
-				p.Transfers++
-				p.TransferBytes += t.Bytes
+		for _, t := range s.Carry {
+			if !carries {
+				break
 			}
+			name, _ := nodeOf(&e.Plan.Steps[t.Step])
+			p := &list[index[name]]
+			p.Transfers++
+			p.TransferBytes += t.Bytes
 		}
 	}
+	return list
 }
 
 func segments(e *exec.Program, carries bool) []Segment {
@@ -144,18 +135,16 @@ func segments(e *exec.Program, carries bool) []Segment {
 				g.Nodes = append(g.Nodes, name)
 			}
 		}
-		if carries {
-			g.Down, g.Up = total(s.Down), total(s.Up)
+		for _, t := range s.Carry {
+			switch {
+			case !carries:
+			case s.Host:
+				g.Down += t.Bytes
+			default:
+				g.Up += t.Bytes
+			}
 		}
 		list = append(list, g)
 	}
 	return list
-}
-
-func total(list []plan.Transfer) int64 {
-	n := int64(0)
-	for _, t := range list {
-		n += t.Bytes
-	}
-	return n
 }

@@ -140,7 +140,12 @@ func TestDeviceIndex(t *testing.T) {
 func TestNoDevice(t *testing.T) {
 	registerTwin(t, "no-device", 0, nil)
 	registerTwin(t, "no-loader", 0, &backend.Error{Backend: "no-loader", Code: backend.NoDevice, Command: -1, Text: "libloader.so: not found"})
+	listed := 0
 	for _, b := range rlx.Backends() {
+		if !strings.HasPrefix(b.Name, "no-") {
+			continue
+		}
+		listed++
 		var be *backend.Error
 		switch b.Name {
 		case "no-device":
@@ -152,6 +157,9 @@ func TestNoDevice(t *testing.T) {
 				t.Errorf("got %+v, expected the reason", b)
 			}
 		}
+	}
+	if listed != 2 {
+		t.Errorf("%d of 2 backends without a device are listed", listed)
 	}
 	p, err := rlx.Compile(t.Context(), sandwich(), rlx.Prefer("no-loader", "no-device", "ref"))
 	if err != nil {

@@ -3,5 +3,6 @@
 // Vulkan loader is looked for when a device is first asked for: a program starts without one.
 //
 // Environment, read when a device is opened: RLX_VULKAN_LOADER names the loader's library; RLX_VULKAN_VALIDATE=1 switches the validation
-// layers on, with synchronisation checks (gpu: with GPU-assisted checks besides), and makes any message an error.
+// layers on, with synchronisation checks (gpu: with GPU-assisted checks besides; auto: as 1 where the layers are installed), and makes any
+// message an error.
 package vulkan

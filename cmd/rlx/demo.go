@@ -73,6 +73,10 @@ func demo(ctx context.Context, w io.Writer) error {
 			fmt.Fprintf(w, "%v\n", b.Err)
 			continue
 		}
+		if len(b.Devices) == 0 {
+			fmt.Fprintf(w, "%s: no device\n", b.Name)
+			continue
+		}
 		r, err := demoOn(ctx, model, d, b.Name)
 		if err != nil {
 			return err

@@ -103,13 +103,9 @@ int32_t put_attribute(const Builder &b, char kind, uint64_t at, const int64_t *v
       if (!int32_fits(v[1])) return b.fail(RLX_UNSUPPORTED, "an attribute beyond 32 bits");
       b.word(at) = uint32_t(v[0]), b.word(at + 1) = uint32_t(int32_t(v[1]));
       return RLX_OK;
-    case 'n': {
-      const uint64_t bits = uint64_t(v[1]);
-      std::memcpy(&d, &bits, sizeof d);
-      const double value = v[0] == 1 ? double(v[1]) : v[0] == 2 ? double(bits) : d;
-      b.word(at) = uint32_t(v[0]), b.word(at + 1) = uint32_t(bits), b.word(at + 2) = uint32_t(bits >> 32), b.word(at + 3) = float_bits(value);
+    case 'n':
+      b.word(at) = uint32_t(v[0]), b.word(at + 1) = uint32_t(v[1]), b.word(at + 2) = uint32_t(uint64_t(v[1]) >> 32);
       return RLX_OK;
-    }
     case 'I': {
       rlx_ints l;
       std::memcpy(&l, v, sizeof l);
@@ -216,7 +212,7 @@ int32_t dispatch(Builder b, const KernelRow &row, uint32_t piece) {
   const bool each = row.dispatch == DISPATCH_each;  // its shader sees one operand
   const uint32_t present = c.num_out + c.num_in, tensors = each ? c.num_out + 1 : trailing ? c.num_out + info.declared : present;
   if (p->params.grow(P_TENSORS + uint64_t(tensors) * T_WORDS) == nullptr) return b.no_memory();
-  b.word(P_UNITS) = uint32_t(units), b.word(P_RESULTS) = c.num_out, b.word(P_OPERANDS) = c.num_in;
+  b.word(P_UNITS) = uint32_t(units), b.word(P_RESULTS) = c.num_out;
   b.word(P_COMMAND) = c.index + 1, b.word(P_FLAT) = !each && flat(c);
   for (uint32_t k = 0; each && k < piece; k++) b.word(P_BEFORE) += uint32_t(c.in[k].count);
 
@@ -224,8 +220,8 @@ int32_t dispatch(Builder b, const KernelRow &row, uint32_t piece) {
   Dispatched d = {};
   d.first_binding = uint32_t(p->bindings.n);
   Specialisation s = {};
-  const uint32_t local = single ? b.context->single : kGroup;
-  s.value[S_LOCAL] = local, s.value[S_SUBGROUP] = b.context->subgroup, s.value[S_OUT_DTYPE] = c.out[0].dtype;
+  const uint32_t local = single ? b.context->single : b.context->group;
+  s.value[S_LOCAL] = local, s.value[S_OUT_DTYPE] = c.out[0].dtype;
   for (uint32_t k = 0; k < tensors; k++) {
     const uint32_t of = each && k >= c.num_out ? k + piece : k;
     const Operand &o = of < present ? c.out[of] : absent;  // operands lie behind results

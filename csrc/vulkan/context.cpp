@@ -168,7 +168,9 @@ void read_properties(Context *c, const Features &f) {
   c->limits = p.properties.limits;
   c->max_buffer = v11.maxMemoryAllocationSize;
   c->subgroup = sub.subgroupSize;
-  c->single = c->limits.maxComputeWorkGroupInvocations < 256 || c->limits.maxComputeWorkGroupSize[0] < 256 ? kGroup : 256;
+  const uint32_t most = c->limits.maxComputeWorkGroupInvocations < c->limits.maxComputeWorkGroupSize[0] ? c->limits.maxComputeWorkGroupInvocations : c->limits.maxComputeWorkGroupSize[0];
+  c->group = c->subgroup > 64 && c->subgroup <= most ? c->subgroup : 64;  // a whole subgroup at least
+  c->single = most < 256 ? c->group : 256;
   c->features = features_of(f.all, f.v11, f.v12, sub);
 }
 

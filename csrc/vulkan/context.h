@@ -12,7 +12,6 @@
 namespace rlx {
 
 constexpr uint32_t kMaxBindings = 32;  // buffers of one dispatch
-constexpr uint32_t kGroup = 64;        // invocations of a workgroup that does a unit of work together
 
 struct Pipeline {
   uint32_t module;
@@ -45,7 +44,7 @@ struct Context {
   VkPhysicalDeviceLimits limits;
   uint64_t max_buffer, features;  // features: bits of SPIR-V capabilities (kernel.cpp)
   uint32_t subgroup, timestamp_bits;
-  uint32_t single;             // invocations of a workgroup where each does a unit of its own
+  uint32_t single, group;      // invocations of a workgroup: where each does a unit of its own, and where they do one together
 
   pthread_mutex_t lock;        // of what follows
   Array<Block> blocks;

@@ -69,11 +69,7 @@ func (m *maker) attentionCase(k int, c attentionCall) {
 		if err != nil {
 			return nil
 		}
-		t := make([]float64, y[0].Len())
-		for i := range t {
-			t[i] = y[0].Float(i)
-		}
-		return t
+		return fill64(y[0], y[0].Float)
 	}
 }
 

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"maps"
 	"math"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -38,11 +39,8 @@ func scaledShapes(m *maker) []scaled {
 
 func (s scaled) with(more attrs) attrs {
 	a := attrs{}
-	for _, l := range []attrs{s.attrs, more} {
-		for k, v := range l {
-			a[k] = v
-		}
-	}
+	maps.Copy(a, s.attrs)
+	maps.Copy(a, more)
 	return a
 }
 

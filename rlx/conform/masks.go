@@ -2,6 +2,7 @@ package conform
 
 import (
 	"hash/fnv"
+	"slices"
 	"sync"
 
 	"github.com/rlx-ml/rlx-go/rlx"
@@ -34,10 +35,13 @@ func everySecond(r *ir.Row) bool {
 	return h.Sum32()>>4&1 == 0
 }
 
-// Backends lists what tests run on in this build and on this machine: the interpreter, and each native backend of which a device answers.
+// linked are the backends that packages of this build registered in init; those of tests are registered later, by calls.
+var linked = backend.Names()
+
+// Backends lists what tests run on in this build and on this machine: each linked backend of which a device answers.
 var Backends = sync.OnceValue(func() []string {
 	var l []string
-	for _, name := range []string{"ref", "cpu", "vulkan"} {
+	for _, name := range linked {
 		if b, _, err := rlx.Lookup(name); err == nil {
 			if devices, err := b.Devices(); err == nil && len(devices) > 0 {
 				l = append(l, name)
@@ -47,5 +51,16 @@ var Backends = sync.OnceValue(func() []string {
 	return l
 })
 
-// Slow says whether compiling and calling cost so much on a backend that tests shall take a part of their cases there.
-func Slow(name string) bool { return name == "vulkan" }
+// Slow says whether compiling and calling cost so much on a backend that tests shall take a part of their cases there: they do on
+// accelerators, which are the linked backends that stage rows on the host.
+func Slow(name string) bool { return slices.Contains(linked, name) && stages(name) }
+
+// stages says whether a backend has rows run on the host.
+func stages(name string) bool {
+	b, err := backend.Lookup(name)
+	if err != nil {
+		return false
+	}
+	s, ok := b.(rlx.Stager)
+	return ok && slices.ContainsFunc(ir.Rows(), s.StageOnHost)
+}

@@ -23,11 +23,11 @@ func backends() []string {
 	return names
 }
 
-// poisonable adds poisoned forms of the backends that have one.
+// poisonable adds poisoned forms of the backends that have one: those that stage nothing.
 func poisonable(t *testing.T) []string {
 	names := backends()
-	for _, b := range []string{"ref", "cpu"} {
-		if !slices.Contains(names, b) {
+	for _, b := range Backends() {
+		if stages(b) {
 			continue
 		}
 		p, err := Poisoned(b)
@@ -45,6 +45,23 @@ func TestRows(t *testing.T) {
 		t.Run(b, func(t *testing.T) {
 			runRows(t, b)
 		})
+	}
+}
+
+// A Vulkan device is watched by its validation layers in all of these tests: any message of theirs is an error of the call behind it.
+func TestVulkanIsValidated(t *testing.T) {
+	if !slices.Contains(Backends(), "vulkan") {
+		return
+	}
+	x := ir.NewGraph("")
+	x.Output("y", x.Constant(ir.Scalar(float32(1))))
+	p, err := rlx.Compile(t.Context(), x, rlx.On("vulkan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if !strings.Contains(p.Device().ISA, "validated") {
+		t.Skip("vulkan: not validated: the validation layers are not installed")
 	}
 }
 

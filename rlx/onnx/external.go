@@ -16,27 +16,27 @@ import (
 
 // opener opens a file of external data by its location in the model, which has been checked. The file is a regular one, and what is
 // returned is what was checked.
-type opener func(location string) (dataFile, error)
+type opener func(location string) (*dataFile, error)
 
 // dataFile is an open file of external data.
-type dataFile interface {
+type dataFile struct {
 	io.ReaderAt
 	io.Closer
-	size() int64
+	size int64
 }
 
 // WithFile lets tensors lie in files beside the model file: in its folder, or, if the model file is a symbolic link, in the folder that
 // holds what it points to. Links are followed where they stay inside.
 func WithFile(model string) Option {
 	return func(o *options) {
-		o.files = func(location string) (dataFile, error) { return openBeside(model, location) }
+		o.files = func(location string) (*dataFile, error) { return openBeside(model, location) }
 	}
 }
 
 // WithFS lets tensors lie in files of fsys in the folder of the model file.
 func WithFS(fsys fs.FS, model string) Option {
 	return func(o *options) {
-		o.files = func(location string) (dataFile, error) { return openFS(fsys, model, location) }
+		o.files = func(location string) (*dataFile, error) { return openFS(fsys, model, location) }
 	}
 }
 
@@ -70,7 +70,7 @@ func externalBytes(t *TensorProto, files opener) ([]byte, error) {
 		return nil, t.fail(ErrExternal, "location %q: %v", location, err)
 	}
 	defer f.Close()
-	size := f.size()
+	size := f.size
 	switch {
 	case length != need:
 		return nil, t.fail(ErrExternal, "location %q: length is %d, dims %d of %s need %d bytes", location, length, t.Dims, DataTypeName(t.DataType), need)
@@ -113,7 +113,7 @@ func checkLocation(s string) error {
 }
 
 // openBeside opens a file in the folder of the model.
-func openBeside(model, location string) (dataFile, error) {
+func openBeside(model, location string) (*dataFile, error) {
 	name := filepath.Join(filepath.Dir(model), filepath.FromSlash(location))
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -139,18 +139,18 @@ func openBeside(model, location string) (dataFile, error) {
 
 // openInside opens a file that stays inside of folder even if links change meanwhile. What is no regular file is not opened: a pipe
 // would block.
-func openInside(folder, rel string) (dataFile, error) {
+func openInside(folder, rel string) (*dataFile, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, bareError(err)
 	}
 	defer root.Close()
 	info, err := root.Lstat(rel)
+	if err == nil {
+		err = plainFile(info)
+	}
 	if err != nil {
 		return nil, bareError(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("is %s, expected a regular file", info.Mode().Type())
 	}
 	f, err := root.OpenFile(rel, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
@@ -163,7 +163,7 @@ func openInside(folder, rel string) (dataFile, error) {
 		f.Close()
 		return nil, bareError(err)
 	}
-	return osFile{f, info.Size()}, nil
+	return &dataFile{f, f, info.Size()}, nil
 }
 
 func plainFile(info fs.FileInfo) error {
@@ -185,15 +185,8 @@ func bareError(err error) error {
 	return err
 }
 
-type osFile struct {
-	*os.File
-	bytes int64
-}
-
-func (f osFile) size() int64 { return f.bytes }
-
 // openFS opens a file of fsys in the model's folder.
-func openFS(fsys fs.FS, model, location string) (dataFile, error) {
+func openFS(fsys fs.FS, model, location string) (*dataFile, error) {
 	name := path.Join(path.Dir(model), location)
 	if !fs.ValidPath(name) {
 		return nil, errors.New("leads out of the file system")
@@ -211,18 +204,10 @@ func openFS(fsys fs.FS, model, location string) (dataFile, error) {
 		return nil, bareError(err)
 	}
 	if r, ok := f.(io.ReaderAt); ok {
-		return fsFile{r, f, info.Size()}, nil
+		return &dataFile{r, f, info.Size()}, nil
 	}
-	return fsFile{&forward{f: f}, f, info.Size()}, nil
+	return &dataFile{&forward{f: f}, f, info.Size()}, nil
 }
-
-type fsFile struct {
-	io.ReaderAt
-	io.Closer
-	bytes int64
-}
-
-func (f fsFile) size() int64 { return f.bytes }
 
 // forward reads a file that can only be read from front to back, once.
 type forward struct {

@@ -438,6 +438,41 @@ func TestHostileShapes(t *testing.T) {
 	}
 }
 
+// TestHostileAttributes wants an error about the node where lists are too short or lengths have no data behind them.
+func TestHostileAttributes(t *testing.T) {
+	image := [][]byte{inputOf("x", DataFloat, 1, 4, 4), intsOf("size", 4, 4), intsOf("block", 2, 2)}
+	empty := [][]byte{floatsOf("x", []uint64{1 << 40, 0})}
+	volume := inputOf("x", DataFloat, 1, 4, 4, 4)
+	grams := func(indexes ...int64) []byte {
+		return nodeOf("TfIdfVectorizer", "x", "y", intAttr("max_gram_length", 1), intAttr("min_gram_length", 1), intAttr("max_skip_count", 0),
+			stringAttr("mode", "IDF"), intsAttr("ngram_counts", 0), intsAttr("ngram_indexes", indexes...), intsAttr("pool_int64s", 7),
+			body(5, text(1, "weights"), fixed32(7, 0), fixed32(7, 0), varint(20, 6)))
+	}
+	for _, c := range []struct {
+		want  string
+		graph [][]byte
+	}{
+		{"strides has 1 entries, expected 2", append(image, nodeOf("Col2Im", "x size block", "y", intsAttr("strides", 2)))},
+		{"strides are [2 0]", append(image, nodeOf("Col2Im", "x size block", "y", intsAttr("strides", 2, 0)))},
+		{"pads has 2 entries, expected 4", append(image, nodeOf("Col2Im", "x size block", "y", intsAttr("pads", 0, 0)))},
+		{"strides has 1 entries, expected 2", [][]byte{volume, inputOf("i", DataInt64, 1, 4, 4, 4),
+			nodeOf("MaxUnpool", "x i", "y", intsAttr("kernel_shape", 2, 2), intsAttr("strides", 2))}},
+		{"dilations has 3 entries, expected 2", [][]byte{volume, inputOf("w", DataFloat, 4, 4, 2, 2), inputOf("o", DataFloat, 1, 8, 3, 3),
+			nodeOf("DeformConv", "x w o", "y", intsAttr("dilations", 1, 1, 1))}},
+		{"a table of f32[1 -2]", [][]byte{volume, inputOf("r", DataFloat, 1, 4), inputOf("b", DataInt64, 1),
+			nodeOf("RoiAlign", "x r b", "y", intAttr("output_height", -1), intAttr("sampling_ratio", 2))}},
+		{"ngram_indexes [0 -5]", [][]byte{inputOf("x", DataInt64, 3), grams(0, -5)}},
+		{"shape [1099511627776 0]", append(empty, nodeOf("Unique", "x", "y", intAttr("axis", 0)))},
+		{"shape [1099511627776 0]", append(empty, nodeOf("Unique", "x", "y", intAttr("axis", 1)))},
+		{"absent for heads of size d", [][]byte{inputOf("x", DataFloat, 1, 2, 3, "d"), nodeOf("Attention", "x x x", "y k v scores")}},
+	} {
+		_, err := Import(join(varint(1, 8), body(8, varint(2, 24)), body(7, append([][]byte{outputOf("y")}, c.graph...)...)), folding())
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `"node.y"`) {
+			t.Errorf("got %v, expected an error about node.y with %q", err, c.want)
+		}
+	}
+}
+
 // FuzzImport wants an error or a graph for any bytes, also where the inputs are bound to small values. With RLX_MODELS set it starts from
 // ONNX's operator tests.
 func FuzzImport(f *testing.F) {

@@ -242,3 +242,31 @@ func TestImportFor(t *testing.T) {
 		t.Errorf("y is %v, expected [-3 6]", y)
 	}
 }
+
+// TestLeftOutOperands calls a function without its second argument, which an operator inside cannot do without, and builds a sequence with
+// a gap.
+func TestLeftOutOperands(t *testing.T) {
+	branch := func(name string) []byte { return subGraph(name, nodeOf("Neg", "x", "t"), outputOf("t")) }
+	concat := bodyNode("ConcatFromSequence", "t", "y", intAttr("axis", 0))
+	for _, c := range []struct {
+		node string
+		body [][]byte
+	}{
+		{"y/node.y", [][]byte{bodyNode("Identity", "m", "y")}},
+		{"y/node.y", [][]byte{bodyNode("Add", "x m", "y")}},
+		{"y/node.y", [][]byte{bodyNode("CastLike", "x m", "y")}},
+		{"y/node.y", [][]byte{bodyNode("OptionalGetElement", "m", "y")}},
+		{"y/node.y", [][]byte{bodyNode("If", "m", "y", branch("then_branch"), branch("else_branch"))}},
+		{"y/node.t", [][]byte{bodyNode("SequenceEmpty", "", "s"), bodyNode("SequenceInsert", "s m", "t"), concat}},
+		{"y/node.t", [][]byte{bodyNode("SequenceConstruct", "x m", "t"), concat}},
+		{"y/node.t", [][]byte{bodyNode("SequenceConstruct", "x _", "t"), concat}},
+	} {
+		function := append([][]byte{text(1, "F"), text(10, "local"), body(9, varint(2, 17)), text(4, "x"), text(4, "m"), text(5, "y")}, c.body...)
+		_, err := Import(join(varint(1, 8), body(8, varint(2, 17)), body(8, text(1, "local"), varint(2, 1)), body(25, function...),
+			body(7, inputOf("x", DataFloat, 2), outputOf("y"), body(1, text(4, "F"), text(7, "local"), text(1, "x"), text(2, "y")))), folding())
+		var e *ImportError
+		if !errors.As(err, &e) || e.Node != c.node || !strings.Contains(err.Error(), "missing") {
+			t.Errorf("got %v, expected that an operand of %s is missing", err, c.node)
+		}
+	}
+}

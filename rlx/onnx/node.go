@@ -114,11 +114,6 @@ func (n *node) check() {
 		}
 		n.fail("got %d inputs, expected %d to %s", len(n.p.Input), r.in.least, most)
 	}
-	for i := range min(r.in.least, len(n.p.Input)) {
-		if n.p.Input[i] == "" {
-			n.fail("input %d is missing", i)
-		}
-	}
 }
 
 func (n *node) checkAttr(a *AttributeProto) {
@@ -158,19 +153,21 @@ func listText(l []any) string {
 	return strings.Join(parts, ", ")
 }
 
+// inputs looks up the operands: nil for one that the node, or the call of the function around it, leaves out.
 func (n *node) inputs() {
-	for _, name := range n.p.Input {
-		if name == "" {
-			n.in = append(n.in, nil)
-			continue
+	for i, name := range n.p.Input {
+		var v *value
+		if name != "" {
+			if v = n.im.sc.lookup(name); v == nil {
+				n.fail("input %q is not defined before the node", name)
+				v = &value{broken: true}
+			}
 		}
-		v := n.im.sc.lookup(name)
-		switch {
-		case v == nil:
-			n.fail("input %q is not defined before the node", name)
-			v = &value{broken: true}
-		case v.missing:
+		if v != nil && v.missing {
 			v = nil
+		}
+		if v == nil && n.row != nil && i < n.row.in.least {
+			n.fail("input %d is missing", i)
 		}
 		n.in = append(n.in, v)
 	}
@@ -330,7 +327,12 @@ func (n *node) val(i int) ir.Value {
 	if !n.has(i) {
 		return ir.Value{}
 	}
-	v, err := n.in[i].get()
+	return n.get(n.in[i])
+}
+
+// get is a value of the model as one of the graph.
+func (n *node) get(v *value) ir.Value {
+	x, err := v.get()
 	switch {
 	case errors.Is(err, errRefused):
 		n.refused = true
@@ -341,18 +343,24 @@ func (n *node) val(i int) ir.Value {
 		}
 		n.fail("%w", cause(err))
 	}
-	return v
+	return x
 }
 
-func (n *node) vals() []ir.Value {
-	out := make([]ir.Value, len(n.in))
+// firstVals are inputs 0 to count-1, absent ones too.
+func (n *node) firstVals(count int) []ir.Value {
+	out := make([]ir.Value, count)
 	for i := range out {
 		out[i] = n.val(i)
-		if !n.has(i) {
-			n.fail("input %d is missing", i)
-		}
 	}
 	return out
+}
+
+// vals are all inputs, none of which may be absent.
+func (n *node) vals() []ir.Value {
+	if i := slices.Index(n.in, nil); i >= 0 {
+		n.fail("input %d is missing", i)
+	}
+	return n.firstVals(len(n.in))
 }
 
 // has says whether input i is there.
@@ -502,6 +510,18 @@ func (n *node) intList(name string) []int64 {
 	return nil
 }
 
+// perAxis is a list attribute of count entries, which are def where it is absent.
+func (n *node) perAxis(name string, count int, def int64) []int64 {
+	list := n.intList(name)
+	if list != nil && len(list) != count {
+		n.fail("%s has %d entries, expected %d", name, len(list), count)
+	}
+	if len(list) != count {
+		list = slices.Repeat([]int64{def}, count)
+	}
+	return list
+}
+
 // axis is an attribute that counts axes of a tensor of the given rank, from the end if negative.
 func (n *node) axis(name string, rank int) int { return n.wrap(n.i(name), rank, name) }
 
@@ -514,6 +534,23 @@ func (n *node) wrap(axis int64, rank int, what string) int {
 		axis += int64(rank)
 	}
 	return int(axis)
+}
+
+// combined is f(a, b), or b where there is no a yet.
+func combined(f func(a, b ir.Value) ir.Value, a, b ir.Value) ir.Value {
+	if a.IsZero() {
+		return b
+	}
+	return f(a, b)
+}
+
+// interval lists the integers from first up to end: axes in a row.
+func interval(first, end int) []int {
+	list := make([]int, 0, max(end-first, 0))
+	for i := first; i < end; i++ {
+		list = append(list, i)
+	}
+	return list
 }
 
 // axes wraps a list of axes, which must be distinct.

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
@@ -63,10 +64,13 @@ func (a attention) fused() (y ir.Value, ok bool) {
 	return op.Attention(a.q, a.k, a.v, mask, a.kvLen, at), true
 }
 
-// iota is 0, 1, 2 ... as i64; the length may be a symbol.
-func (im *importer) iota(d ir.Dim) ir.Value {
-	one := im.g.Constant(ir.New([]int64{1}, 1))
-	return op.CumsumWith(op.Expand(one, d), op.CumAttrs{Axis: 0, Exclusive: true})
+// iota is 0, 1, 2 ... as i64.
+func (im *importer) iota(length ir.Dim) ir.Value { return im.iotaOf(ir.I64, length) }
+
+// iotaOf is the running sum of ones, so that the length may be a symbol.
+func (im *importer) iotaOf(d ir.DType, length ir.Dim) ir.Value {
+	one := im.g.Constant(op.NumberAs(d, ir.IntNumber(1)))
+	return op.CumsumWith(op.Expand(one, length), op.CumAttrs{Axis: 0, Exclusive: true})
 }
 
 // repeatHeads gives every query head a kv head of its own: 0,0,1,1.
@@ -79,13 +83,27 @@ func repeatHeads(x, q ir.Value) ir.Value {
 	return op.Reshape(op.Expand(withAxis(x, 2), b, kv, group, s, d), b, q.Dim(1), s, d)
 }
 
-// compose builds the attention out of products and a softmax. Scores are f32 at least.
-func (a attention) compose(im *importer) ir.Value {
-	d := a.q.DType()
-	wide := d
-	if d == ir.F16 || d == ir.BF16 {
-		wide = ir.F32
+// build is the attention as one node, or as what it is made of.
+func (a attention) build(n *node) ir.Value {
+	if y, ok := a.fused(); ok {
+		return y
 	}
+	return a.compose(n)
+}
+
+// headScale is 1/sqrt of the size of q's heads, which must be known.
+func (n *node) headScale(q ir.Value) float64 {
+	size, ok := q.Dim(3).Static()
+	if !ok {
+		n.refuse("scale", "absent for heads of size %s", q.Dim(3))
+	}
+	return 1 / math.Sqrt(float64(size))
+}
+
+// compose builds the attention out of products and a softmax. Scores are f32 at least.
+func (a attention) compose(n *node) ir.Value {
+	d := a.q.DType()
+	wide := atLeastF32(d)
 	see := func(stage string, s ir.Value) {
 		if a.scores != nil && a.stage == stage {
 			*a.scores = castTo(s, d)
@@ -95,8 +113,7 @@ func (a attention) compose(im *importer) ir.Value {
 	s := op.MatMul(castTo(a.q, wide), op.Transpose(castTo(k, wide), 0, 1, 3, 2))
 	scale := a.scale
 	if scale == 0 {
-		n, _ := a.q.Dim(3).Static()
-		scale = 1 / math.Sqrt(float64(n))
+		scale = n.headScale(a.q)
 	}
 	s = op.Mul(s, scale)
 	see("raw", s)
@@ -111,7 +128,7 @@ func (a attention) compose(im *importer) ir.Value {
 			s = op.Add(s, castTo(a.mask, wide))
 		}
 	}
-	if keep := a.keep(im); !keep.IsZero() {
+	if keep := a.keep(n.im); !keep.IsZero() {
 		s = op.Where(keep, s, math.Inf(-1))
 	}
 	see("biased", s)
@@ -125,13 +142,7 @@ func (a attention) compose(im *importer) ir.Value {
 // keep is the positional mask, which broadcasts to [B, H, Sq, Sk]; absent if all keys count.
 func (a attention) keep(im *importer) ir.Value {
 	var keep ir.Value
-	and := func(c ir.Value) {
-		if keep.IsZero() {
-			keep = c
-		} else {
-			keep = op.LogicalAnd(keep, c)
-		}
-	}
+	and := func(c ir.Value) { keep = combined(op.LogicalAnd[iv, iv], keep, c) }
 	if !a.causal && a.left < 0 && a.right < 0 && a.kvLen.IsZero() {
 		return keep
 	}
@@ -190,10 +201,7 @@ func buildAttention(n *node) {
 	n.rank(4, 4, 4)
 	n.rank(5, 4, 4)
 	n.rank(6, 1, 1)
-	in := make([]ir.Value, 7)
-	for i := range in {
-		in[i] = n.val(i)
-	}
+	in := n.firstVals(7)
 	if !n.ok() {
 		return
 	}
@@ -219,10 +227,7 @@ func buildAttention(n *node) {
 		names := []string{"raw", "capped", "biased", "softmax"}
 		a.scores, a.stage = &scores, names[n.i("qk_matmul_output_mode")]
 	}
-	y, ok := a.fused()
-	if !ok {
-		y = a.compose(n.im)
-	}
+	y := a.build(n)
 	if packed {
 		y = joined(y)
 	}
@@ -231,8 +236,7 @@ func buildAttention(n *node) {
 
 // lengthOf is a dim as a scalar tensor.
 func (n *node) lengthOf(d ir.Dim) ir.Value {
-	t := &dimTensor{ir.I64, nil, []ir.Dim{d}}
-	return t.data(n.im.g)
+	return scalar(d).data(n.im.g)
 }
 
 // padMask fills a mask whose last dim is short of the keys: the rest is not attended.
@@ -280,13 +284,9 @@ func buildTensorScatter(n *node) {
 	if !n.ok() {
 		return
 	}
-	shape := ir.Dims(ones(cache.Rank())...)
-	shape[axis] = update.Dim(axis)
-	at := op.Reshape(n.im.iota(update.Dim(axis)), shape...)
+	at := laid(n.im.iota(update.Dim(axis)), axis, cache.Rank())
 	if n.has(2) {
-		column := ir.Dims(ones(cache.Rank())...)
-		column[0] = start.Dim(0)
-		at = op.Add(at, op.Reshape(castTo(start, ir.I64), column...))
+		at = op.Add(at, laid(castTo(start, ir.I64), 0, cache.Rank()))
 	}
 	if n.s("mode") == "circular" {
 		at = op.FloorMod(at, op.Reshape(n.lengthOf(cache.Dim(axis)), ir.D(1)))
@@ -294,12 +294,13 @@ func buildTensorScatter(n *node) {
 	n.ret(op.ScatterElements(cache, op.Expand(at, update.Shape()...), update, axis, op.ScatterNone))
 }
 
-func ones(n int) []int64 {
-	l := make([]int64, n)
-	for i := range l {
-		l[i] = 1
-	}
-	return l
+func ones(n int) []int64 { return slices.Repeat([]int64{1}, n) }
+
+// laid is v [D] as the given axis of a tensor whose other dims are 1, so that it broadcasts along that axis.
+func laid(v ir.Value, axis, rank int) ir.Value {
+	shape := ir.Dims(ones(rank)...)
+	shape[axis] = v.Dim(0)
+	return op.Reshape(v, shape...)
 }
 
 // buildCausalConv convolves each channel with what came before: the state of the last call, or zeros.
@@ -337,10 +338,7 @@ func buildLinearAttention(n *node) {
 		n.rank(i, 3, 3)
 	}
 	n.rank(3, 4, 4)
-	in := make([]ir.Value, 6)
-	for i := range in {
-		in[i] = n.val(i)
-	}
+	in := n.firstVals(6)
 	if !n.ok() {
 		return
 	}

@@ -150,7 +150,7 @@ func trackRange(n *node) []*dimTensor {
 	return []*dimTensor{t}
 }
 
-// buildRange is start + delta * (0, 1, 2 ...), where the count is the running sum of ones: its length may be a symbol.
+// buildRange is start + delta * (0, 1, 2 ...), whose length may be a symbol.
 func buildRange(n *node) {
 	d := n.typ(0).DType
 	length, ok := n.rangeLength()
@@ -158,17 +158,8 @@ func buildRange(n *node) {
 	if !n.ok() || !ok {
 		return
 	}
-	wide := d
-	if d == ir.F16 || d == ir.BF16 {
-		wide = ir.F32
-	}
-	one, err := ir.Zeros(wide, 1)
-	if err != nil {
-		n.fail("%w", err)
-		return
-	}
-	ir.PutInt(wide, one.Bytes(), 0, 1)
-	y := op.CumsumWith(op.Expand(n.im.g.Constant(one), length), op.CumAttrs{Axis: 0, Exclusive: true})
+	wide := atLeastF32(d)
+	y := n.im.iotaOf(wide, length)
 	if !n.isNumber(2, 1) {
 		y = op.Mul(y, castTo(delta, wide))
 	}
@@ -218,26 +209,24 @@ func (n *node) rangeLength() (ir.Dim, bool) {
 
 // buildEyeLike keeps one diagonal of a matrix of ones.
 func buildEyeLike(n *node) {
-	d := n.typ(0).DType
-	if a := n.attr("dtype"); a != nil {
-		d = n.dtypeAttr("dtype", a.I)
-	}
-	shape := n.typ(0).Shape
+	d, shape := n.dtypeOr("dtype", n.typ(0).DType), n.typ(0).Shape
 	if len(shape) != 2 {
 		n.fail("input has rank %d, expected 2", len(shape))
 	}
 	if !n.ok() {
 		return
 	}
-	one, err := ir.Zeros(d)
-	if err != nil {
-		n.fail("%w", err)
-		return
-	}
-	ir.PutInt(d, one.Bytes(), 0, 1)
 	k := n.i("k")
-	ones := op.Expand(n.im.g.Constant(one), shape...)
-	n.ret(op.Trilu(op.Trilu(ones, true, k), false, k))
+	y := op.Expand(n.im.g.Constant(op.NumberAs(d, ir.IntNumber(1))), shape...)
+	n.ret(op.Trilu(op.Trilu(y, true, k), false, k))
+}
+
+// dtypeOr is the dtype of an attribute that holds an element type, or d where it is absent.
+func (n *node) dtypeOr(name string, d ir.DType) ir.DType {
+	if a := n.attr(name); a != nil {
+		return n.dtypeAttr(name, a.I)
+	}
+	return d
 }
 
 func (n *node) dtypeAttr(name string, v int64) ir.DType {
@@ -272,13 +261,7 @@ func buildDropout(n *node) {
 	}
 	mask := ir.Scalar(true)
 	if n.opset < 10 {
-		one, err := ir.Zeros(n.typ(0).DType)
-		if err != nil {
-			n.fail("%w", err)
-			return
-		}
-		ir.PutInt(one.DType(), one.Bytes(), 0, 1)
-		mask = one
+		mask = op.NumberAs(n.typ(0).DType, ir.IntNumber(1))
 	}
 	v := op.Expand(n.im.g.Constant(mask), n.typ(0).Shape...)
 	n.out[1] = &value{typ: v.Type(), node: v}

@@ -222,6 +222,14 @@ func castTo(x ir.Value, d ir.DType) ir.Value {
 	return op.Cast(x, d)
 }
 
+// atLeastF32 is the dtype in which values of d are computed.
+func atLeastF32(d ir.DType) ir.DType {
+	if d == ir.F16 || d == ir.BF16 {
+		return ir.F32
+	}
+	return d
+}
+
 func buildMean(n *node) {
 	v := n.vals()
 	if !n.ok() {

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"math"
 	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -39,16 +38,10 @@ func buildFlexAttention(n *node) {
 	if d == ir.F64 {
 		wide = d
 	}
-	if a := n.attr("softmax_precision"); a != nil {
-		wide = n.dtypeAttr("softmax_precision", a.I)
-	}
+	wide = n.dtypeOr("softmax_precision", wide)
 	scale := n.float("scale")
 	if n.attr("scale") == nil {
-		size, ok := q.Dim(3).Static()
-		if !ok {
-			n.refuse("scale", "absent for heads of size %s", q.Dim(3))
-		}
-		scale = 1 / math.Sqrt(float64(size))
+		scale = n.headScale(q)
 	}
 	if !n.ok() {
 		return
@@ -124,13 +117,7 @@ func buildDeformConv(n *node) {
 
 // tapPlace is where tap and point of a flat index lie along axis i without an offset.
 func (n *node) tapPlace(i int, kernel, out []int64) func(int) float64 {
-	get := func(name string, def int64) int64 {
-		if l := n.intList(name); i < len(l) {
-			return l[i]
-		}
-		return def
-	}
-	stride, dilation, pad := get("strides", 1), get("dilations", 1), get("pads", 0)
+	stride, dilation, pad := n.perAxis("strides", 2, 1)[i], n.perAxis("dilations", 2, 1)[i], n.perAxis("pads", 4, 0)[i]
 	points := out[0] * out[1]
 	return func(k int) float64 {
 		tap, point := int64(k)/points, int64(k)%points
@@ -161,6 +148,10 @@ func buildTfIdf(n *node) {
 	}
 	width := int64(0)
 	for _, c := range columns {
+		if c < 0 {
+			n.fail("ngram_indexes %v, expected none below 0", columns)
+			return
+		}
 		width = max(width, c, c+1)
 	}
 	if !n.spend(width) {
@@ -178,7 +169,7 @@ func buildTfIdf(n *node) {
 			return
 		}
 		for ; from < to; from += size {
-			if gram >= len(columns) || columns[gram] < 0 {
+			if gram >= len(columns) {
 				n.fail("ngram_indexes %v for more n-grams", columns)
 				return
 			}
@@ -206,18 +197,10 @@ func (n *node) occurrences(x ir.Value, gram []int64, length int64) ir.Value {
 		for k, v := range gram {
 			from := int64(k) * (skip + 1)
 			same := op.Eq(op.Slice(x, ir.Dims(from), ir.Dims(from+length-span+1), []int{last}, nil), v)
-			if k == 0 {
-				all = same
-			} else {
-				all = op.LogicalAnd(all, same)
-			}
+			all = combined(op.LogicalAnd[iv, iv], all, same)
 		}
 		found := op.Reduce(op.Cast(all, ir.F32), "sum", []int{last}, true)
-		if sum.IsZero() {
-			sum = found
-		} else {
-			sum = op.Add(sum, found)
-		}
+		sum = combined(op.Add[iv, iv], sum, found)
 	}
 	return sum
 }
@@ -282,14 +265,11 @@ func minor(x ir.Value, row int64, columns []int64) ir.Value {
 		if len(columns) > 1 {
 			term = op.Mul(term, minor(x, row+1, slices.Delete(slices.Clone(columns), k, k+1)))
 		}
-		switch {
-		case sum.IsZero():
-			sum = term
-		case k%2 == 1:
-			sum = op.Sub(sum, term)
-		default:
-			sum = op.Add(sum, term)
+		sign := op.Add[iv, iv]
+		if k%2 == 1 {
+			sign = op.Sub[iv, iv]
 		}
+		sum = combined(sign, sum, term)
 	}
 	return sum
 }

@@ -122,14 +122,8 @@ func buildReverseSequence(n *node) {
 	if !n.ok() {
 		return
 	}
-	column := func(axis int) []ir.Dim { // all dims 1 but this one
-		shape := ir.Dims(slices.Repeat([]int64{1}, x.Rank())...)
-		shape[axis] = x.Dim(axis)
-		return shape
-	}
-	one := n.im.g.Constant(ir.New([]int64{1}, 1))
-	t := op.Reshape(op.CumsumWith(op.Expand(one, x.Dim(time)), op.CumAttrs{Axis: 0, Exclusive: true}), column(time)...)
-	l := op.Reshape(castTo(lens, ir.I64), column(batch)...)
+	t := laid(n.im.iota(x.Dim(time)), time, x.Rank())
+	l := laid(castTo(lens, ir.I64), batch, x.Rank())
 	at := op.Where(op.Lt(t, l), op.Sub(op.Sub(l, 1), t), t)
 	n.ret(op.GatherElements(x, op.Expand(at, x.Shape()...), time))
 }

@@ -12,14 +12,16 @@ var linearRows = []row{
 	binaryOp("MatMul", 1, op.MatMul, nil),
 	{op: "Gemm", since: 7, in: arity{2, 3}, build: buildGemm,
 		attrs: []attrDecl{float("alpha", 1), float("beta", 1), integer("transA", 0), integer("transB", 0)}},
-	{op: "Conv", since: 1, in: arity{2, 3}, build: buildConv, attrs: []attrDecl{
+	{op: "Conv", since: 1, in: arity{2, 3}, build: buildConv, attrs: convAttrs()},
+	{op: "ConvTranspose", since: 1, in: arity{2, 3}, build: buildConvTranspose,
+		attrs: append(convAttrs(), integers("output_padding"), integers("output_shape"))},
+}
+
+func convAttrs() []attrDecl {
+	return []attrDecl{
 		str("auto_pad", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), integers("dilations"), integer("group", 1), integers("kernel_shape"),
 		integers("pads"), integers("strides"),
-	}},
-	{op: "ConvTranspose", since: 1, in: arity{2, 3}, build: buildConvTranspose, attrs: []attrDecl{
-		str("auto_pad", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), integers("dilations"), integer("group", 1), integers("kernel_shape"),
-		integers("output_padding"), integers("output_shape"), integers("pads"), integers("strides"),
-	}},
+	}
 }
 
 // buildGemm is alpha * a b + beta * c. Factors of 1 leave no node.
@@ -128,16 +130,10 @@ func (n *node) transposePads(x, w ir.Value, a op.ConvTransposeAttrs, want []int6
 		return nil, nil
 	}
 	want = want[len(want)-r:]
+	strides, dilations := n.perAxis("strides", r, 1), n.perAxis("dilations", r, 1)
 	pads, more = make([]int64, 2*r), make([]int64, r)
 	for i := range r {
-		stride, dilation := int64(1), int64(1)
-		if a.Stride != nil {
-			stride = at(a.Stride, i)
-		}
-		if a.Dilation != nil {
-			dilation = at(a.Dilation, i)
-		}
-		total := (size[i]-1)*stride + dilation*(kernel[i]-1) + 1 + at(a.OutputPadding, i) - want[i]
+		total := (size[i]-1)*strides[i] + dilations[i]*(kernel[i]-1) + 1 + at(a.OutputPadding, i) - want[i]
 		more[i] = at(a.OutputPadding, i)
 		if total < 0 {
 			more[i], total = more[i]-total, 0

@@ -77,10 +77,7 @@ func turned(x ir.Value, last, batch bool) ir.Value {
 	if r < 2 || !last && !batch {
 		return x
 	}
-	perm := make([]int, r)
-	for i := range perm {
-		perm[i] = i
-	}
+	perm := interval(0, r)
 	if batch && r > 2 { // [M, B.., K] to [B.., M, K]
 		copy(perm, perm[1:r-1])
 		perm[r-2] = 0
@@ -100,13 +97,10 @@ func (n *node) residual(x ir.Value) ir.Value {
 	return skip
 }
 
+// buildSkipLayerNorm gives no outputs 1 and 2, mean and inverse deviation.
 func buildSkipLayerNorm(n *node) {
 	x, gamma, beta, bias := n.val(0), n.val(2), n.val(3), n.val(4)
 	if !n.ok() {
-		return
-	}
-	if n.wants(1) || n.wants(2) {
-		n.refuse("", "outputs 1 (mean) and 2 (inv_std_var) are not supported")
 		return
 	}
 	y, sum := op.FusedResidualLN(x, n.residual(x), bias, gamma, beta, -1, n.float("epsilon"))
@@ -116,10 +110,6 @@ func buildSkipLayerNorm(n *node) {
 func buildSkipRmsNorm(n *node) {
 	x, gamma, bias := n.val(0), n.val(2), n.val(3)
 	if !n.ok() {
-		return
-	}
-	if n.wants(1) || n.wants(2) {
-		n.refuse("", "outputs 1 (mean) and 2 (inv_std_var) are not supported")
 		return
 	}
 	y, sum := op.FusedResidualRmsNorm(x, n.residual(x), bias, gamma, ir.Value{}, -1, n.float("epsilon"))
@@ -281,20 +271,7 @@ func (n *node) keyMask(i int, a *attention) {
 	}
 }
 
-func (a *attention) addBias(b ir.Value) {
-	if a.mask.IsZero() {
-		a.mask = b
-	} else {
-		a.mask = op.Add(a.mask, b)
-	}
-}
-
-func (a attention) build(im *importer) ir.Value {
-	if y, ok := a.fused(); ok {
-		return y
-	}
-	return a.compose(im)
-}
+func (a *attention) addBias(b ir.Value) { a.mask = combined(op.Add[iv, iv], a.mask, b) }
 
 // buildMsAttention projects x by one matrix to query, key and value.
 func buildMsAttention(n *node) {
@@ -346,15 +323,12 @@ func buildMsAttention(n *node) {
 	if n.wants(1) {
 		present = op.Concat(0, withAxis(a.k, 0), withAxis(a.v, 0))
 	}
-	n.ret(joined(a.build(n.im)), present)
+	n.ret(joined(a.build(n)), present)
 }
 
 // buildMultiHead takes query, key and value apart: [B, S, H*D], or key and value as [B, H, S, D].
 func buildMultiHead(n *node) {
-	in := make([]ir.Value, 8)
-	for i := range in {
-		in[i] = n.val(i)
-	}
+	in := n.firstVals(8)
 	if !n.ok() {
 		return
 	}
@@ -384,17 +358,14 @@ func buildMultiHead(n *node) {
 		a.addBias(in[5])
 	}
 	if n.ok() {
-		n.ret(joined(a.build(n.im)), a.k, a.v)
+		n.ret(joined(a.build(n)), a.k, a.v)
 	}
 }
 
 // buildGroupQuery appends keys and values to a cache, turns query and key, and attends. Tokens stand behind those of the cache that count:
 // seqlens_k is the number of valid keys less one.
 func buildGroupQuery(n *node) {
-	in := make([]ir.Value, 12)
-	for i := range in {
-		in[i] = n.val(i)
-	}
+	in := n.firstVals(12)
 	switch rotary := n.i("do_rotary") == 1; {
 	case n.has(11):
 		n.refuse("", "input 11 (head_sink) is not supported")
@@ -446,7 +417,7 @@ func buildGroupQuery(n *node) {
 	if n.has(10) {
 		a.mask = in[10]
 	}
-	n.ret(joined(a.build(n.im)), a.k, a.v)
+	n.ret(joined(a.build(n)), a.k, a.v)
 }
 
 // append writes rows [B, H, S, D] behind the first valid rows [B] of a cache [B, H, P, D], which grows by as many.

@@ -96,10 +96,7 @@ func buildLayerNorm(n *node) {
 		n.ret(y)
 		return
 	}
-	var axes []int
-	for i := axis; i < x.Rank(); i++ {
-		axes = append(axes, i)
-	}
+	axes := interval(axis, x.Rank())
 	wide := castTo(x, ir.F32)
 	mean := op.Reduce(wide, "mean", axes, true)
 	d := op.Sub(wide, mean)
@@ -154,10 +151,7 @@ func buildBatchNorm(n *node) {
 // trainBatchNorm normalises by the statistics of the batch, and moves the stored ones towards them.
 func (n *node) trainBatchNorm(v []ir.Value) {
 	x, d := v[0], v[0].DType()
-	axes := []int{0}
-	for i := 2; i < x.Rank(); i++ {
-		axes = append(axes, i)
-	}
+	axes := append([]int{0}, interval(2, x.Rank())...)
 	stat := v[3].DType()
 	wide := castTo(x, stat)
 	mean := op.Reduce(wide, "mean", axes, false)

@@ -76,11 +76,7 @@ func (n *node) globalPool(x ir.Value, fn op.ReduceFn) ir.Value {
 	if x.Rank() == 2 {
 		return x
 	}
-	var axes []int
-	for i := 2; i < x.Rank(); i++ {
-		axes = append(axes, i)
-	}
-	return op.Reduce(x, fn, axes, true)
+	return op.Reduce(x, fn, interval(2, x.Rank()), true)
 }
 
 func buildMaxPool(n *node) {
@@ -109,7 +105,7 @@ func (n *node) maxIndices(x ir.Value) ir.Value {
 	w, _ := op.PoolWindow(&a, x.Shape()[2:])
 	begin, _ := ir.StaticShape(w.Begin)
 	out, _ := ir.StaticShape(w.Out)
-	if !n.spend(product(a.KernelSize)) || !n.spend(product(out)/64) {
+	if !n.spend(prod(a.KernelSize)) || !n.spend(prod(out)/64) {
 		return ir.Value{}
 	}
 	padded, places := n.windows(x, a.KernelSize, w, size, begin, out)
@@ -152,10 +148,7 @@ func (n *node) windows(x ir.Value, kernel []int64, w op.Window, size, begin, out
 		least = numberAt(t, 0)
 	}
 	x = op.Pad(x, pads, op.PadConstant, least)
-	axes := make([]int, r)
-	for i := range axes {
-		axes[i] = 2 + i
-	}
+	axes := interval(2, r+2)
 	for t := range prod(kernel) {
 		place, left := make([]int64, r), t
 		starts, ends := make([]ir.Dim, r), make([]ir.Dim, r)
@@ -178,20 +171,20 @@ func buildMaxUnpool(n *node) {
 		return
 	}
 	shape, ok := ir.StaticShape(x.Shape())
-	kernel, strides, pads := n.intList("kernel_shape"), n.intList("strides"), n.intList("pads")
+	kernel := n.intList("kernel_shape")
 	if !ok || len(shape) != len(kernel)+2 {
 		n.refuse("", "input of shape %s, expected known dims and %d spatial axes", ir.ShapeText(x.Shape()), len(kernel))
 		return
 	}
+	strides, pads := n.perAxis("strides", len(kernel), 1), n.perAxis("pads", 2*len(kernel), 0)
+	if !n.ok() {
+		return
+	}
 	out := slices.Clone(shape)
 	for i, k := range kernel {
-		stride := int64(1)
-		if strides != nil {
-			stride = at(strides, i)
-		}
-		out[2+i] = (shape[2+i]-1)*stride + k - at(pads, i) - at(pads, len(kernel)+i)
+		out[2+i] = (shape[2+i]-1)*strides[i] + k - pads[i] - pads[len(kernel)+i]
 	}
-	if slices.Min(out) < 0 || product(out) > maxFolded {
+	if slices.Min(out) < 0 || prod(out) > maxFolded {
 		n.fail("output of shape %v", out)
 		return
 	}
@@ -234,12 +227,7 @@ func buildLRN(n *node) {
 	sq := op.Pad(op.Mul(x, x), pads, op.PadConstant, ir.IntNumber(0))
 	var sum ir.Value
 	for i := range size {
-		part := op.Slice(sq, ir.Dims(i), []ir.Dim{x.Dim(1).Add(ir.D(i))}, []int{1}, nil)
-		if i == 0 {
-			sum = part
-		} else {
-			sum = op.Add(sum, part)
-		}
+		sum = combined(op.Add[iv, iv], sum, op.Slice(sq, ir.Dims(i), []ir.Dim{x.Dim(1).Add(ir.D(i))}, []int{1}, nil))
 	}
 	n.ret(op.Div(x, op.Pow(op.Add(op.Mul(sum, n.float("alpha")/float64(size)), n.float("bias")), n.float("beta"))))
 }
@@ -252,21 +240,18 @@ func buildCol2Im(n *node) {
 	if !n.ok() {
 		return
 	}
-	r, taps := len(image), product(block)
+	r, taps := len(image), prod(block)
 	channels, ok := x.Dim(1).FloorDiv(ir.D(max(taps, 1))).Static()
 	if !ok || x.Rank() != 3 || len(block) != r || r < 1 || r > 3 || taps < 1 {
 		n.refuse("", "input of shape %s with image %v and block %v, expected 3 dims, known channels and up to 3 spatial axes", ir.ShapeText(x.Shape()), image, block)
 		return
 	}
-	strides, dilations, pads := n.intList("strides"), n.intList("dilations"), n.intList("pads")
-	if strides == nil {
-		strides = ones(r)
+	strides, dilations, pads := n.perAxis("strides", r, 1), n.perAxis("dilations", r, 1), n.perAxis("pads", 2*r, 0)
+	if n.ok() && slices.Min(strides) < 1 {
+		n.fail("strides are %v, expected positive ones", strides)
 	}
-	if dilations == nil {
-		dilations = ones(r)
-	}
-	if pads == nil {
-		pads = make([]int64, 2*r)
+	if !n.ok() {
+		return
 	}
 	a := op.ConvTransposeAttrs{Stride: strides, Dilation: dilations, Padding: make([]int64, 2*r), Groups: channels, OutputPadding: make([]int64, r)}
 	columns := []ir.Dim{x.Dim(0), x.Dim(1)}
@@ -289,18 +274,6 @@ func buildCol2Im(n *node) {
 		ir.PutInt(x.DType(), kernel.Bytes(), int(c*taps+c%taps), 1)
 	}
 	n.ret(convTranspose(op.Reshape(x, columns...), n.im.g.Constant(kernel), ir.Value{}, a))
-}
-
-// product is that of the lengths, the greatest integer where it is beyond that or one is negative.
-func product(l []int64) int64 {
-	n := int64(1)
-	for _, d := range l {
-		if d < 0 || d > 0 && n > math.MaxInt64/d {
-			return math.MaxInt64
-		}
-		n *= d
-	}
-	return n
 }
 
 func convTranspose(x, w, bias ir.Value, a op.ConvTransposeAttrs) ir.Value {

@@ -25,13 +25,6 @@ var quantRows = []row{
 	{op: "QLinearConv", since: 10, in: arity{8, 9}, build: buildQLinearConv, attrs: convAttrs()},
 }
 
-func convAttrs() []attrDecl {
-	return []attrDecl{
-		str("auto_pad", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), integers("dilations"), integer("group", 1), integers("kernel_shape"),
-		integers("pads"), integers("strides"),
-	}
-}
-
 // scaleAxis is the axis that a scale runs along, nil for one scale.
 func (n *node) scaleAxis(x, scale ir.Value) *int64 {
 	if n.i("block_size") == 0 && (scale.Rank() == 0 || scale.Rank() == 1 && scale.Dim(0).Is(1)) {
@@ -50,9 +43,7 @@ func (n *node) against(v, x ir.Value, axis *int64) ir.Value {
 	case axis == nil:
 		return op.Reshape(v)
 	case block == 0:
-		shape := ir.Dims(ones(x.Rank())...)
-		shape[*axis] = v.Dim(0)
-		return op.Reshape(v, shape...)
+		return laid(v, int(*axis), x.Rank())
 	}
 	k := int(*axis)
 	if v.Rank() != x.Rank() {
@@ -204,9 +195,7 @@ func (n *node) centered(x ir.Value, zero, axis int) ir.Value {
 		return op.Sub(y, op.Reshape(z))
 	}
 	if z.Rank() == 1 && !z.Dim(0).Is(1) {
-		shape := ir.Dims(ones(x.Rank())...)
-		shape[axis] = z.Dim(0)
-		z = op.Reshape(z, shape...)
+		z = laid(z, axis, x.Rank())
 	} else if z.Rank() == 1 {
 		z = op.Reshape(z)
 	}
@@ -236,9 +225,7 @@ func (n *node) rescaled(acc, as, bs, ys, yz ir.Value, axis int) ir.Value {
 	row := func(v ir.Value, axis int) ir.Value {
 		v = castTo(v, ir.F32)
 		if v.Rank() == 1 && !v.Dim(0).Is(1) && axis >= 0 && axis < acc.Rank() {
-			shape := ir.Dims(ones(acc.Rank())...)
-			shape[axis] = v.Dim(0)
-			return op.Reshape(v, shape...)
+			return laid(v, axis, acc.Rank())
 		}
 		return op.Reshape(v)
 	}
@@ -266,13 +253,21 @@ func (n *node) multiplier(a, b, y int, count ir.Dim) (one float64, each ir.Value
 	return 1, n.im.g.Constant(ir.New(list, len(list))), true
 }
 
+// bytesOnly refuses a QLinear operator whose operands or result are wider than 8 bits.
+func (n *node) bytesOnly(v []ir.Value) bool {
+	ok := whole8(v[0]) && whole8(v[3]) && whole8(v[7])
+	if !ok {
+		n.refuse("", "operands of %s and %s to %s, expected integers of 8 bits", v[0].DType(), v[3].DType(), v[7].DType())
+	}
+	return ok
+}
+
 func buildQLinearMatMul(n *node) {
 	v := n.vals()
 	if !n.ok() {
 		return
 	}
-	if !whole8(v[0]) || !whole8(v[3]) || !whole8(v[7]) {
-		n.refuse("", "operands of %s and %s to %s, expected integers of 8 bits", v[0].DType(), v[3].DType(), v[7].DType())
+	if !n.bytesOnly(v) {
 		return
 	}
 	az, ok1 := n.oneCode(2)
@@ -333,8 +328,7 @@ func buildQLinearConv(n *node) {
 	if n.has(8) {
 		bias = v[8]
 	}
-	if !whole8(v[0]) || !whole8(v[3]) || !whole8(v[7]) {
-		n.refuse("", "operands of %s and %s to %s, expected integers of 8 bits", v[0].DType(), v[3].DType(), v[7].DType())
+	if !n.bytesOnly(v) {
 		return
 	}
 	a := n.qconv()
@@ -380,9 +374,7 @@ func buildRandom(n *node) {
 	if n.row.ofShape {
 		shape, d = n.typ(0).Shape, n.typ(0).DType
 	}
-	if a := n.attr("dtype"); a != nil {
-		d = n.dtypeAttr("dtype", a.I)
-	}
+	d = n.dtypeOr("dtype", d)
 	if !n.ok() {
 		return
 	}
@@ -416,11 +408,7 @@ func buildBernoulli(n *node) {
 	if !n.ok() {
 		return
 	}
-	d := p.DType()
-	if a := n.attr("dtype"); a != nil {
-		d = n.dtypeAttr("dtype", a.I)
-	}
-	if n.ok() {
+	if d := n.dtypeOr("dtype", p.DType()); n.ok() {
 		u := n.seeded(op.RngUniform(n.im.g, p.DType(), 0, 1, p.Shape()...))
 		n.ret(castTo(op.Lt(u, p), d))
 	}

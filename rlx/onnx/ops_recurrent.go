@@ -34,10 +34,7 @@ func (n *node) recurrent(order ...int64) recurrent {
 	for i, rank := range []int{3, 3, 3, 2, 1, 3, 3, 2} {
 		n.rank(i, rank, rank)
 	}
-	in := make([]ir.Value, 6)
-	for i := range in {
-		in[i] = n.val(i)
-	}
+	in := n.firstVals(6)
 	r := recurrent{batchLast: n.i("layout") == 0}
 	if !n.ok() {
 		return r

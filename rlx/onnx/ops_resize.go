@@ -145,10 +145,7 @@ func (n *node) resizeByTable(x ir.Value, a op.ResizeAttrs) ir.Value {
 		if !n.ok() {
 			return y
 		}
-		perm := make([]int, y.Rank())
-		for i := range perm {
-			perm[i] = i
-		}
+		perm := interval(0, y.Rank())
 		perm[r.axis], perm[len(perm)-1] = len(perm)-1, r.axis
 		y = op.Transpose(op.MatMul(op.Transpose(y, perm...), op.Transpose(n.im.g.Constant(m), 1, 0)), perm...)
 	}

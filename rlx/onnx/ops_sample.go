@@ -85,18 +85,10 @@ func (s *sampler) at(places []ir.Value) ir.Value {
 		last := op.Sub(s.size[i], 1)
 		if s.padding == "zeros" {
 			ok := op.LogicalAnd(op.Ge(p, 0), op.Le(p, last))
-			if valid.IsZero() {
-				valid = ok
-			} else {
-				valid = op.LogicalAnd(valid, ok)
-			}
+			valid = combined(op.LogicalAnd[iv, iv], valid, ok)
 		}
 		step := op.Mul(op.Cast(op.Max(op.Min(in, last), 0), ir.I64), s.strides[i])
-		if index.IsZero() {
-			index = step
-		} else {
-			index = op.Add(index, step)
-		}
+		index = combined(op.Add[iv, iv], index, step)
 	}
 	q := index.Dim(1)
 	y := op.GatherElements(s.flat, op.Expand(withAxis(index, 1), s.x.Dim(0), s.x.Dim(1), q), 2)
@@ -118,18 +110,9 @@ func (s *sampler) blend(base []ir.Value, taps [][]ir.Value, from int) ir.Value {
 			k := left % count
 			left /= count
 			places[i] = op.Add(base[i], k+from)
-			if weight.IsZero() {
-				weight = taps[i][k]
-			} else {
-				weight = op.Mul(weight, taps[i][k])
-			}
+			weight = combined(op.Mul[iv, iv], weight, taps[i][k])
 		}
-		part := op.Mul(s.at(places), castTo(withAxis(weight, 1), s.x.DType()))
-		if sum.IsZero() {
-			sum = part
-		} else {
-			sum = op.Add(sum, part)
-		}
+		sum = combined(op.Add[iv, iv], sum, op.Mul(s.at(places), castTo(withAxis(weight, 1), s.x.DType())))
 	}
 	return sum
 }
@@ -274,11 +257,7 @@ func buildRoiAlign(n *node) {
 		low := op.Floor(p)
 		t := op.Sub(p, low)
 		base, taps[i] = append(base, spread(low)), []ir.Value{spread(op.Sub(1, t)), spread(t)}
-		if inside.IsZero() {
-			inside = spread(ok)
-		} else {
-			inside = op.LogicalAnd(inside, spread(ok))
-		}
+		inside = combined(op.LogicalAnd[iv, iv], inside, spread(ok))
 	}
 	y := n.roiSamples(s, base, taps, inside)
 	y = op.Reshape(y, append([]ir.Dim{count, x.Dim(1)}, ir.Dims(grid...)...)...)
@@ -292,18 +271,15 @@ func buildRoiAlign(n *node) {
 // roiSamples are the samples [R, C, Q]. The maximum is taken over the weighted corners, not over the samples, as ONNX has it.
 func (n *node) roiSamples(s *sampler, base []ir.Value, taps [][]ir.Value, inside ir.Value) ir.Value {
 	var y ir.Value
+	merge := op.Add[iv, iv]
+	if n.s("mode") == "max" {
+		merge = op.Max[iv, iv]
+	}
 	for t := range 4 {
 		k := []int{t / 2, t % 2}
 		places := []ir.Value{op.Add(base[0], k[0]), op.Add(base[1], k[1])}
 		part := op.Mul(s.at(places), castTo(withAxis(op.Mul(taps[0][k[0]], taps[1][k[1]]), 1), s.x.DType()))
-		switch {
-		case y.IsZero():
-			y = part
-		case n.s("mode") == "max":
-			y = op.Max(y, part)
-		default:
-			y = op.Add(y, part)
-		}
+		y = combined(merge, y, part)
 	}
 	return op.Where(withAxis(inside, 1), y, 0)
 }
@@ -314,13 +290,9 @@ func buildCenterCropPad(n *node) {
 	if !n.ok() {
 		return
 	}
-	var axes []int
+	axes := interval(0, x.Rank())
 	if list := n.intList("axes"); list != nil {
 		axes = n.axes(list, x.Rank())
-	} else {
-		for i := range x.Rank() {
-			axes = append(axes, i)
-		}
 	}
 	if n.ok() && len(axes) != len(shape) {
 		n.fail("shape has %d entries, expected %d", len(shape), len(axes))

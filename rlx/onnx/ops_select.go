@@ -81,6 +81,10 @@ func buildUnique(n *node) {
 		shape = slices.Clone(t.Shape())
 		outer, size, inner = int(prod(shape[:axis])), int(shape[axis]), int(prod(shape[axis+1:]))
 	}
+	if t.Len() == 0 && max(outer, size, inner) > maxInlined { // lengths that no data back
+		n.fail("input of shape %v", t.Shape())
+		return
+	}
 	part := func(i, k int) int { return (k/inner*size+i)*inner + k%inner } // element k of slice i
 	compare := func(a, b int) int {
 		for k := range outer * inner {
@@ -94,10 +98,7 @@ func buildUnique(n *node) {
 		}
 		return 0
 	}
-	order := make([]int, size)
-	for i := range order {
-		order[i] = i
-	}
+	order := interval(0, size)
 	slices.SortStableFunc(order, compare)
 	var first, counts []int64
 	inverse := make([]int64, size)
@@ -133,10 +134,7 @@ func buildUnique(n *node) {
 
 // byAppearance sorts the distinct slices by where they occur first.
 func byAppearance(first, counts, inverse []int64) (f, c, inv []int64) {
-	order := make([]int, len(first))
-	for i := range order {
-		order[i] = i
-	}
+	order := interval(0, len(first))
 	slices.SortFunc(order, func(a, b int) int { return int(first[a] - first[b]) })
 	place := make([]int64, len(order))
 	for i, k := range order {

@@ -57,6 +57,10 @@ var sequenceRows = []row{
 
 // list0 makes output 0 a sequence.
 func (n *node) list0(items []*value) {
+	if i := slices.Index(items, nil); i >= 0 {
+		n.fail("item %d of the sequence is missing", i)
+		return
+	}
 	n.put(0, &value{seq: &sequence{items}})
 }
 
@@ -79,15 +83,6 @@ func (n *node) position(i, def, count, limit int) (int, bool) {
 		n.fail("position %d, expected one of %d", k, limit)
 	}
 	return int(k), n.ok()
-}
-
-// get is a value of the model as one of the graph.
-func (n *node) get(v *value) ir.Value {
-	x, err := v.get()
-	if err != nil {
-		n.fail("%w", cause(err))
-	}
-	return x
 }
 
 func buildSplitToSequence(n *node) {

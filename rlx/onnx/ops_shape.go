@@ -493,10 +493,7 @@ func buildPad(n *node) {
 	if n.row.since >= 11 {
 		pads, value = n.list(1, "pads"), n.padValue()
 	}
-	axes := make([]int, rank)
-	for i := range axes {
-		axes[i] = i
-	}
+	axes := interval(0, rank)
 	if n.has(3) {
 		axes = n.axes(n.ints(3, "axes"), rank)
 	}

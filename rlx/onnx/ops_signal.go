@@ -39,7 +39,7 @@ func window(name string, a, b, c float64) row {
 
 // table is a constant computed from a formula over the flat index.
 func (n *node) table(d ir.DType, f func(i int) float64, shape ...int64) *ir.Tensor {
-	if product(shape) > maxFolded/8 || !(ir.Float | ir.Int).Has(d) {
+	if prod(shape) > maxFolded/8 || !(ir.Float | ir.Int).Has(d) {
 		n.fail("a table of %s%v, expected numbers and at most %d of them", d, shape, maxFolded/8)
 		return nil
 	}

@@ -22,7 +22,7 @@ type value struct {
 	folded  *ir.Tensor // what node computes, where it was asked for and depends on no input
 	depth   int        // of the chain of pending makes
 	deps    *deps      // inputs of the model that the elements depend on; nil for none
-	elem    int32      // element type of the file where it is known and narrower than the dtype
+	elem    int32      // element type of the file, 0 where it is not known: some are narrower than the dtype
 	seq     *sequence  // a list of values instead of a tensor
 	absent  bool       // an optional without a value
 	missing bool       // an input that the call of a function left out
@@ -195,9 +195,13 @@ func atLeastZero(d ir.Dim) bool {
 	return !strings.ContainsAny(d.String(), "-#")
 }
 
+// prod is the product of lengths, the greatest integer where it is beyond that or one is negative.
 func prod(shape []int64) int64 {
 	n := int64(1)
 	for _, d := range shape {
+		if d < 0 || d > 0 && n > math.MaxInt64/d {
+			return math.MaxInt64
+		}
 		n *= d
 	}
 	return n

@@ -1,6 +1,10 @@
 package op
 
-import "github.com/rlx-ml/rlx-go/rlx/ir"
+import (
+	"cmp"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
 
 // HeadLayout says which axes of a tensor are batch, heads, sequence and head size: "bhsd" [B, H, S, D], "bshd" [B, S, H, D], "bsd"
 // [B, S, H*D] with the heads one after the other.
@@ -35,25 +39,12 @@ type AttentionAttrs struct {
 }
 
 func (a AttentionAttrs) filled() AttentionAttrs {
-	if a.Mask == "" {
-		a.Mask = "none"
-	}
-	if a.Align == "" {
-		a.Align = "bottom_right"
-	}
-	if a.Layout == "" {
-		a.Layout = "bhsd"
-	}
+	a.Mask, a.Align, a.Layout = cmp.Or(a.Mask, "none"), cmp.Or(a.Align, "bottom_right"), cmp.Or(a.Layout, "bhsd")
 	return a
 }
 
 // KvHeads is the number of kv heads in layout bsd.
-func (a *AttentionAttrs) KvHeads() int64 {
-	if a.NumKvHeads != 0 {
-		return a.NumKvHeads
-	}
-	return a.NumHeads
-}
+func (a *AttentionAttrs) KvHeads() int64 { return cmp.Or(a.NumKvHeads, a.NumHeads) }
 
 var attention = ir.Declare[AttentionAttrs]("attention", "Attention")
 
@@ -151,10 +142,5 @@ func inferAttention(t *ir.Infer, a *AttentionAttrs) {
 func needAttnMask(t *ir.Infer, scores []ir.Dim) {
 	m, d := t.Type(3), t.Type(0).DType
 	t.Need(m.DType == ir.Bool || m.DType == ir.F32 || m.DType == d, "C4", "attn_mask has dtype %s, expected one of bool f32 %s", m.DType, d)
-	fits := len(m.Shape) <= 4
-	for i := 1; fits && i <= len(m.Shape); i++ {
-		n := m.Shape[len(m.Shape)-i]
-		fits = n.Is(1) || !n.Differs(scores[4-i])
-	}
-	t.Need(fits, "C4", "attn_mask has shape %v, expected one that broadcasts to %v", m.Shape, scores)
+	t.Need(broadcasts(m.Shape, scores), "C4", "attn_mask has shape %v, expected one that broadcasts to %v", m.Shape, scores)
 }

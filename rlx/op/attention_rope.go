@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -38,9 +39,7 @@ var (
 // bf16 compute in f32. Errors: C1 layout, rank, C2 rotary_dim odd or above D, C3 tables, C4 shape of positions, C5 a position outside
 // 0..P-1, when the node runs. Source: Su et al. 2021; ONNX RotaryEmbedding 23.
 func Rope(x, cos, sin, positions ir.Value, a RopeAttrs) ir.Value {
-	if a.Layout == "" {
-		a.Layout = "bhsd"
-	}
+	a.Layout = cmp.Or(a.Layout, "bhsd")
 	return rope.Apply1(a, x, cos, sin, positions)
 }
 
@@ -50,15 +49,7 @@ func Rope(x, cos, sin, positions ir.Value, a RopeAttrs) ir.Value {
 // Shapes: x in a.Layout with S = W * H * RepeatFactor; y as x. Dtypes: floats. In a, a Theta of 0 means 10000 and a RepeatFactor of 0
 // means 1. Errors: C1 layout, rank, C2 D is no multiple of 4, C3 S is not the grid. Source: SAM 2.
 func AxialRope2d(x ir.Value, a AxialRope2dAttrs) ir.Value {
-	if a.Layout == "" {
-		a.Layout = "bhsd"
-	}
-	if a.Theta == 0 {
-		a.Theta = 10000
-	}
-	if a.RepeatFactor == 0 {
-		a.RepeatFactor = 1
-	}
+	a.Layout, a.Theta, a.RepeatFactor = cmp.Or(a.Layout, "bhsd"), cmp.Or(a.Theta, 10000), cmp.Or(a.RepeatFactor, 1)
 	return axialRope2d.Apply1(a, x)
 }
 

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -13,6 +14,23 @@ type AutoPad string
 
 // EnumValues lists the ways to pad.
 func (AutoPad) EnumValues() []string { return []string{"none", "valid", "same_upper", "same_lower"} }
+
+func (m AutoPad) same() bool { return m == "same_upper" || m == "same_lower" }
+
+// split is the padding of spatial axis i of r: that of the list, where r entries pad both sides alike, or total for the modes that pad as
+// much as is missing.
+func (m AutoPad) split(padding []int64, r, i int, total ir.Dim) (begin, end ir.Dim) {
+	total = total.Max(ir.D(0))
+	switch {
+	case m == "same_upper":
+		return total.FloorDiv(ir.D(2)), total.CeilDiv(ir.D(2))
+	case m == "same_lower":
+		return total.CeilDiv(ir.D(2)), total.FloorDiv(ir.D(2))
+	case len(padding) > 0:
+		return ir.D(padding[i]), ir.D(padding[len(padding)-r+i])
+	}
+	return ir.D(0), ir.D(0)
+}
 
 // ConvAttrs are the attributes of Conv. Lists have one entry per spatial axis; empty ones mean 1 (padding: 0) everywhere. Padding
 // may have twice as many entries: all begins, then all ends.
@@ -48,20 +66,19 @@ var (
 func Conv(x, w ir.Value, a ConvAttrs) ir.Value { return conv.Apply1(a.filled(), x, w) }
 
 func (a ConvAttrs) filled() ConvAttrs {
-	if a.Groups == 0 {
-		a.Groups = 1
-	}
-	if a.AutoPad == "" {
-		a.AutoPad = "none"
-	}
+	a.Groups, a.AutoPad = cmp.Or(a.Groups, 1), cmp.Or(a.AutoPad, "none")
 	return a
 }
 
 // Conv1d is Conv of x [N, C, L] with w [O, C/groups, k], plus bias [O] where it is not the zero Value. Source: torch conv1d.
-func Conv1d(x, w, bias ir.Value, a ConvAttrs) ir.Value { return convOfRank(3, x, w, bias, a) }
+func Conv1d(x, w, bias ir.Value, a ConvAttrs) ir.Value {
+	return convOfRank(conv, 3, x, w, bias, a.filled())
+}
 
 // Conv2d is Conv of x [N, C, H, W] with w [O, C/groups, kH, kW], plus bias [O] where it is not the zero Value. Source: torch conv2d.
-func Conv2d(x, w, bias ir.Value, a ConvAttrs) ir.Value { return convOfRank(4, x, w, bias, a) }
+func Conv2d(x, w, bias ir.Value, a ConvAttrs) ir.Value {
+	return convOfRank(conv, 4, x, w, bias, a.filled())
+}
 
 // Conv3d is the convolution of x [N, C, D, H, W] with w [O, C/groups, kD, kH, kW], plus bias [O] where it is not the zero Value. See
 // Conv for the formula, dtypes and errors. Source: torch conv3d.
@@ -69,11 +86,20 @@ func Conv3d(x, w, bias ir.Value, a ConvAttrs) ir.Value {
 	return withBias(conv3d.Apply1(a.filled(), x, w), bias, 5)
 }
 
-func convOfRank(rank int, x, w, bias ir.Value, a ConvAttrs) ir.Value {
+func convOfRank[A any](kind *ir.Op[A], rank int, x, w, bias ir.Value, a A) ir.Value {
 	if !x.IsZero() && !x.Poisoned() && x.Rank() != rank {
-		return x.Graph().Fail("Conv", fmt.Errorf("Conv: C1: x has rank %d, expected %d", x.Rank(), rank))
+		name := kind.Row().Name
+		return x.Graph().Fail(name, fmt.Errorf("%s: C1: x has rank %d, expected %d", name, x.Rank(), rank))
 	}
-	return withBias(Conv(x, w, a), bias, rank)
+	return withBias(kind.Apply1(a, x, w), bias, rank)
+}
+
+// convOf is Conv or Conv3d, by the rank of x.
+func convOf(x, w ir.Value, a ConvAttrs) ir.Value {
+	if x.Rank() == 5 {
+		return Conv3d(x, w, ir.Value{}, a)
+	}
+	return Conv(x, w, a)
 }
 
 func withBias(y, bias ir.Value, rank int) ir.Value {
@@ -89,9 +115,7 @@ func withBias(y, bias ir.Value, rank int) ir.Value {
 // Shapes: x [N, C, S..] with one to three spatial axes, y [N*prod(out), C*prod(KernelSize)]. Dtypes: floats. Errors: C1 rank, C4
 // lists, C5 auto_pad, C6 the kernel does not fit. Source: Caffe im2col; torch unfold is its transpose.
 func Im2Col(x ir.Value, a Im2ColAttrs) ir.Value {
-	if a.AutoPad == "" {
-		a.AutoPad = "none"
-	}
+	a.AutoPad = cmp.Or(a.AutoPad, "none")
 	return im2col.Apply1(a, x)
 }
 
@@ -139,19 +163,9 @@ func ConvWindow(stride, dilation, padding []int64, mode AutoPad, size, kernel []
 	for i, s := range size {
 		step, one := ir.D(w.Stride[i]), ir.D(1)
 		eff := ir.D(w.Dilation[i]).Mul(kernel[i].Sub(one)).Add(one)
-		begin, end := ir.D(0), ir.D(0)
-		var out ir.Dim
-		if mode == "same_upper" || mode == "same_lower" {
-			out = s.CeilDiv(step)
-			total := out.Sub(one).Mul(step).Add(eff).Sub(s).Max(ir.D(0))
-			begin, end = total.FloorDiv(ir.D(2)), total.CeilDiv(ir.D(2))
-			if mode == "same_lower" {
-				begin, end = end, begin
-			}
-		} else {
-			if len(padding) > 0 {
-				begin, end = ir.D(padding[i]), ir.D(padding[len(padding)-r+i]) // r entries pad both sides alike
-			}
+		out := s.CeilDiv(step)
+		begin, end := mode.split(padding, r, i, out.Sub(one).Mul(step).Add(eff).Sub(s))
+		if !mode.same() {
 			out = s.Add(begin).Add(end).Sub(eff).FloorDiv(step).Add(one)
 		}
 		w.Begin, w.End = append(w.Begin, begin), append(w.End, end)

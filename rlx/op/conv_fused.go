@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -54,15 +55,7 @@ func declareFusedConv([]string) *ir.Op[FusedConvAttrs] {
 // taken as they are, and NaN stands for the function's default. Errors: C1 to C7 as Conv, C8 shape of bias, C9 shape of residual, C10
 // activation. Source: cuDNN's fused convolutions, ONNX Runtime FusedConv.
 func FusedConvBiasAct(x, w, bias, residual ir.Value, a FusedConvAttrs) ir.Value {
-	if a.Groups == 0 {
-		a.Groups = 1
-	}
-	if a.AutoPad == "" {
-		a.AutoPad = "none"
-	}
-	if a.Activation == "" {
-		a.Activation = "none"
-	}
+	a.Groups, a.AutoPad, a.Activation = cmp.Or(a.Groups, 1), cmp.Or(a.AutoPad, "none"), cmp.Or(a.Activation, "none")
 	return fusedConv.Apply1(a, x, w, bias, residual)
 }
 
@@ -101,15 +94,9 @@ func inferFusedConv(t *ir.Infer, a *FusedConvAttrs) {
 }
 
 func decomposeFusedConv(n *ir.Node, a *FusedConvAttrs) []ir.Value {
-	x, w := widen(n.In[0]), widen(n.In[1])
-	var y ir.Value
-	if x.Rank() == 5 {
-		y = Conv3d(x, w, ir.Value{}, a.Conv())
-	} else {
-		y = Conv(x, w, a.Conv())
-	}
+	y := convOf(widen(n.In[0]), widen(n.In[1]), a.Conv())
 	if bias := n.In[2]; !bias.IsZero() {
-		y = Add(y, alongAxis(widen(bias), 1, x.Rank()))
+		y = withBias(y, widen(bias), y.Rank())
 	}
 	if residual := n.In[3]; !residual.IsZero() {
 		y = Add(y, widen(residual))

@@ -1,7 +1,7 @@
 package op
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"slices"
 
@@ -26,7 +26,7 @@ var (
 
 // ConvTranspose1d is [ConvTranspose2d] of x [N, C, L] with w [C, O/groups, k].
 func ConvTranspose1d(x, w, bias ir.Value, a ConvTransposeAttrs) ir.Value {
-	return convTransposeOfRank(convTranspose2d, 3, x, w, bias, a)
+	return convOfRank(convTranspose2d, 3, x, w, bias, a.filled())
 }
 
 // ConvTranspose2d is the transpose of Conv applied to x: every x[n,c,p] adds w[c,o,t] * x[n,c,p] at y[n, g(c)*O/groups + o, p*stride +
@@ -37,26 +37,17 @@ func ConvTranspose1d(x, w, bias ir.Value, a ConvTransposeAttrs) ir.Value {
 // "none". Errors: C1 ranks, C2 groups, C3 channels, C4 lists, C5 auto_pad, C7 dtypes, C8 output_padding, C9 an empty axis.
 // Source: ONNX ConvTranspose 22, torch conv_transpose2d.
 func ConvTranspose2d(x, w, bias ir.Value, a ConvTransposeAttrs) ir.Value {
-	return convTransposeOfRank(convTranspose2d, 4, x, w, bias, a)
+	return convOfRank(convTranspose2d, 4, x, w, bias, a.filled())
 }
 
 // ConvTranspose3d is [ConvTranspose2d] of x [N, C, D, H, W] with w [C, O/groups, kD, kH, kW].
 func ConvTranspose3d(x, w, bias ir.Value, a ConvTransposeAttrs) ir.Value {
-	return convTransposeOfRank(convTranspose3d, 5, x, w, bias, a)
+	return convOfRank(convTranspose3d, 5, x, w, bias, a.filled())
 }
 
-func convTransposeOfRank(kind *ir.Op[ConvTransposeAttrs], rank int, x, w, bias ir.Value, a ConvTransposeAttrs) ir.Value {
-	if a.Groups == 0 {
-		a.Groups = 1
-	}
-	if a.AutoPad == "" {
-		a.AutoPad = "none"
-	}
-	if !x.IsZero() && !x.Poisoned() && x.Rank() != rank {
-		name := kind.Row().Name
-		return x.Graph().Fail(name, fmt.Errorf("%s: C1: x has rank %d, expected %d", name, x.Rank(), rank))
-	}
-	return withBias(kind.Apply1(a, x, w), bias, rank)
+func (a ConvTransposeAttrs) filled() ConvTransposeAttrs {
+	a.Groups, a.AutoPad = cmp.Or(a.Groups, 1), cmp.Or(a.AutoPad, "none")
+	return a
 }
 
 func init() {
@@ -92,17 +83,7 @@ func TransposeWindow(a *ConvTransposeAttrs, size, kernel []ir.Dim) Window {
 		if len(a.OutputPadding) > 0 {
 			reach = reach.Add(ir.D(a.OutputPadding[i]))
 		}
-		begin, end := ir.D(0), ir.D(0)
-		switch {
-		case a.AutoPad == "same_upper" || a.AutoPad == "same_lower":
-			total := reach.Sub(step).Max(ir.D(0))
-			begin, end = total.FloorDiv(ir.D(2)), total.CeilDiv(ir.D(2))
-			if a.AutoPad == "same_lower" {
-				begin, end = end, begin
-			}
-		case len(a.Padding) > 0:
-			begin, end = ir.D(a.Padding[i]), ir.D(a.Padding[len(a.Padding)-r+i])
-		}
+		begin, end := a.AutoPad.split(a.Padding, r, i, reach.Sub(step))
 		full := s.Sub(one).Mul(step).Add(reach)
 		w.Begin, w.End = append(w.Begin, begin), append(w.End, end)
 		w.Out, w.eff = append(w.Out, full.Sub(begin).Sub(end)), append(w.eff, eff)
@@ -164,10 +145,7 @@ func decomposeConvTranspose(n *ir.Node, a *ConvTransposeAttrs) []ir.Value {
 	w = Transpose(w, perm...)
 	w = Reshape(w, slices.Concat([]ir.Dim{g.Mul(w.Dim(1)), w.Dim(2)}, kernel)...)
 	w = Reverse(w, axes...)
-	if r == 3 {
-		return []ir.Value{Conv3d(x, w, ir.Value{}, out)}
-	}
-	return []ir.Value{Conv(x, w, out)}
+	return []ir.Value{convOf(x, w, out)}
 }
 
 // apart puts stride-1 zeros between neighbours of x along each spatial axis, and in front and behind what a window of stride 1 needs to

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -38,12 +39,7 @@ var fftOp = ir.Declare[FftAttrs]("fft", "Fft")
 // numbers (by default 2*(bins-1)). Dtypes: layout "complex": c64, and f32 for real numbers; "block": any float. Errors: C1 axis,
 // C2 dtype, C3 a block axis of odd length, C4 n < 1, C5 norm or layout. Source: numpy.fft, torch.fft, ONNX DFT 20.
 func Fft(x ir.Value, a FftAttrs) ir.Value {
-	if a.Norm == "" {
-		a.Norm = "backward"
-	}
-	if a.Layout == "" {
-		a.Layout = "complex"
-	}
+	a.Norm, a.Layout = cmp.Or(a.Norm, "backward"), cmp.Or(a.Layout, "complex")
 	return fftOp.Apply1(a, x)
 }
 

@@ -112,11 +112,7 @@ func init() {
 // stretches checks that operand i, called name, broadcasts one way to operand 0.
 func stretches(t *ir.Infer, i int, name string) {
 	p, x := t.Type(i).Shape, t.Type(0).Shape
-	ok := len(p) <= len(x)
-	for k := range p {
-		ok = ok && (p[k].Is(1) || !p[k].Differs(x[len(x)-len(p)+k]))
-	}
-	t.Need(ok, "C2", "%s of shape %v does not broadcast to %v", name, p, x)
+	t.Need(broadcasts(p, x), "C2", "%s of shape %v does not broadcast to %v", name, p, x)
 }
 
 func inferAdaLayerNorm(t *ir.Infer, a *AdaLayerNormAttrs) {

@@ -117,5 +117,18 @@ func wrapAxes[I int | int64](t *ir.Infer, c string, axes []I, rank int) ([]int, 
 // same says that two shapes have equal rank and no dims that certainly differ.
 func same(a, b []ir.Dim) bool { return ir.SameShape(a, b) }
 
+// broadcasts says that shape p may broadcast one way to x.
+func broadcasts(p, x []ir.Dim) bool {
+	if len(p) > len(x) {
+		return false
+	}
+	for k, d := range x[len(x)-len(p):] {
+		if !p[k].Is(1) && p[k].Differs(d) {
+			return false
+		}
+	}
+	return true
+}
+
 // CopyRow is the row of Copy, which the planner emits.
 func CopyRow() *ir.Row { return copyOp.Row() }

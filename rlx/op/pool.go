@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 
@@ -37,12 +38,7 @@ var pool = ir.Declare[PoolAttrs]("pool", "Pool")
 // rounds once. In a, an empty Fn means "max" and an empty AutoPad "none". Errors: C1 rank, C2 dtype, C3 fn, or lists beside Global,
 // C4 lists, C5 auto_pad, C6 the kernel does not fit, C7 a window without an element of x. Source: ONNX MaxPool 22, AveragePool 22.
 func Pool(x ir.Value, a PoolAttrs) ir.Value {
-	if a.Fn == "" {
-		a.Fn = "max"
-	}
-	if a.AutoPad == "" {
-		a.AutoPad = "none"
-	}
+	a.Fn, a.AutoPad = cmp.Or(a.Fn, "max"), cmp.Or(a.AutoPad, "none")
 	return pool.Apply1(a, x)
 }
 
@@ -81,7 +77,7 @@ func PoolWindow(a *PoolAttrs, size []ir.Dim) (w Window, kernel []ir.Dim) {
 	}
 	kernel = ir.Dims(a.KernelSize...)
 	w = ConvWindow(stride, a.Dilation, a.Padding, a.AutoPad, size, kernel)
-	if !a.CeilMode || a.AutoPad == "same_upper" || a.AutoPad == "same_lower" {
+	if !a.CeilMode || a.AutoPad.same() {
 		return w, kernel
 	}
 	for i, s := range size {

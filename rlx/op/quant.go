@@ -1,6 +1,8 @@
 package op
 
 import (
+	"cmp"
+
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
@@ -43,9 +45,7 @@ func Quantize(x, scale, zeroPoint ir.Value, a QuantizeAttrs) ir.Value {
 //
 // Shapes and errors as Quantize; codes may be i32. Source: ONNX DequantizeLinear 21.
 func Dequantize(q, scale, zeroPoint ir.Value, a DequantizeAttrs) ir.Value {
-	if a.Dtype == ir.Invalid {
-		a.Dtype = ir.F32
-	}
+	a.Dtype = cmp.Or(a.Dtype, ir.F32)
 	return dequantize.Apply1(a, q, scale, zeroPoint)
 }
 

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -51,9 +52,7 @@ var (
 // Value. Dtypes: x, w i8 or u8, bias i32, multiplier f32. Errors: C1 K, C2 a zero point outside its dtype, C3 bias and multiplier,
 // C4 dtype i32 with a multiplier or out_zero_point, C5 dtypes. Source: ONNX QLinearMatMul, MatMulInteger.
 func QMatMul(x, w, bias, multiplier ir.Value, a QMatMulAttrs) ir.Value {
-	if a.Dtype == ir.Invalid {
-		a.Dtype = ir.I8
-	}
+	a.Dtype = cmp.Or(a.Dtype, ir.I8)
 	return qMatMul.Apply1(a, x, w, bias, multiplier)
 }
 
@@ -62,11 +61,7 @@ func QMatMul(x, w, bias, multiplier ir.Value, a QMatMulAttrs) ir.Value {
 // Shapes: x [N, C, S..], w [O, C/groups, k..], bias and multiplier [O]. In a, a Groups of 0 means 1, an empty AutoPad "none". Errors:
 // C1 to C6 as Conv, C7 to C10 as C2 to C5 of QMatMul. Source: ONNX QLinearConv, ConvInteger.
 func QConv2d(x, w, bias, multiplier ir.Value, a QConv2dAttrs) ir.Value {
-	c := a.Conv().filled()
-	a.Groups, a.AutoPad = c.Groups, c.AutoPad
-	if a.Dtype == ir.Invalid {
-		a.Dtype = ir.I8
-	}
+	a.Groups, a.AutoPad, a.Dtype = cmp.Or(a.Groups, 1), cmp.Or(a.AutoPad, "none"), cmp.Or(a.Dtype, ir.I8)
 	return qConv2d.Apply1(a, x, w, bias, multiplier)
 }
 

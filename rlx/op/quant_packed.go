@@ -1,6 +1,8 @@
 package op
 
 import (
+	"cmp"
+
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
@@ -30,9 +32,7 @@ var dequantMoEWeights = ir.Declare[DequantMoEWeightsAttrs]("quant", "DequantMoEW
 // Shapes: w [E, N, row bytes], or flat, W [E, K, N]. Dtypes: w u8, W a.Dtype: f32 (also for the zero DType), f16, bf16. Errors: C1
 // scheme, C3 rows of whole blocks, C4 row bytes, C6 dtype, C7 w, C9 a flat bank without num_experts and row_length that fit it.
 func DequantMoEWeights(w ir.Value, a DequantMoEWeightsAttrs) ir.Value {
-	if a.Dtype == ir.Invalid {
-		a.Dtype = ir.F32
-	}
+	a.Dtype = cmp.Or(a.Dtype, ir.F32)
 	return dequantMoEWeights.Apply1(a, w)
 }
 
@@ -46,15 +46,7 @@ var dequantMatMul = ir.Declare[DequantMatMulAttrs]("quant", "DequantMatMul")
 // biases of mlx_affine. Dtypes: x f16, bf16, f32; y as x; sums in f32. Errors: C1 scheme, C2 scale and zeroPoint, C3 GGUF blocks, C4 row
 // bytes, C5 w's shape, C6 attributes, C7 dtypes and ranks. Source: ONNX Runtime MatMulNBits, MLX quantized_matmul, llama.cpp mul_mat.
 func DequantMatMul(x, w, scale, zeroPoint ir.Value, a DequantMatMulAttrs) ir.Value {
-	if a.WLayout == "" {
-		a.WLayout = "kn"
-	}
-	if a.Compute == "" {
-		a.Compute = "f32"
-	}
-	if a.Bits == 0 {
-		a.Bits = 4
-	}
+	a.WLayout, a.Compute, a.Bits = cmp.Or(a.WLayout, "kn"), cmp.Or(a.Compute, "f32"), cmp.Or(a.Bits, 4)
 	return dequantMatMul.Apply1(a, x, w, scale, zeroPoint)
 }
 

@@ -1,6 +1,10 @@
 package op
 
-import "github.com/rlx-ml/rlx-go/rlx/ir"
+import (
+	"cmp"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
 
 // Direction is the way a recurrent layer runs through time.
 type Direction string
@@ -64,7 +68,8 @@ type RnnWeights struct {
 // Dtypes: floats, the same for all; f16 and bf16 compute in f32. Errors: C1 direction, C2 rank of x, C3 weights and biases, C4 initial
 // states, C5 SeqLen, C6 clip < 0, C7 peephole. Source: Hochreiter, Schmidhuber 1997; torch LSTM; ONNX LSTM 22.
 func Lstm(x ir.Value, w RnnWeights, c0, peephole ir.Value, a LstmAttrs) (y, hN, cN ir.Value) {
-	r := lstm.Apply(a.filled(), x, w.Wih, w.Whh, w.Bih, w.Bhh, w.H0, c0, w.SeqLen, peephole)
+	a.Direction = cmp.Or(a.Direction, "forward")
+	r := lstm.Apply(a, x, w.Wih, w.Whh, w.Bih, w.Bhh, w.H0, c0, w.SeqLen, peephole)
 	return r[0], r[1], r[2]
 }
 
@@ -73,9 +78,7 @@ func Lstm(x ir.Value, w RnnWeights, c0, peephole ir.Value, a LstmAttrs) (y, hN, 
 //
 // Shapes, dtypes and errors as Lstm, without c0, cN and C7. Source: Cho et al. 2014; torch GRU; ONNX GRU 22.
 func Gru(x ir.Value, w RnnWeights, a GruAttrs) (y, hN ir.Value) {
-	if a.Direction == "" {
-		a.Direction = "forward"
-	}
+	a.Direction = cmp.Or(a.Direction, "forward")
 	r := gru.Apply(a, x, w.Wih, w.Whh, w.Bih, w.Bhh, w.H0, w.SeqLen)
 	return r[0], r[1]
 }
@@ -84,21 +87,9 @@ func Gru(x ir.Value, w RnnWeights, a GruAttrs) (y, hN ir.Value) {
 //
 // Shapes, dtypes and errors as Lstm, without c0 and cN; C7 is the activation. Source: Elman 1990; torch RNN; ONNX RNN 22.
 func Rnn(x ir.Value, w RnnWeights, a RnnAttrs) (y, hN ir.Value) {
-	if a.Direction == "" {
-		a.Direction = "forward"
-	}
-	if a.Activation == "" {
-		a.Activation = "tanh"
-	}
+	a.Direction, a.Activation = cmp.Or(a.Direction, "forward"), cmp.Or(a.Activation, "tanh")
 	r := rnn.Apply(a, x, w.Wih, w.Whh, w.Bih, w.Bhh, w.H0, w.SeqLen)
 	return r[0], r[1]
-}
-
-func (a LstmAttrs) filled() LstmAttrs {
-	if a.Direction == "" {
-		a.Direction = "forward"
-	}
-	return a
 }
 
 func init() {

@@ -29,8 +29,7 @@ Job plan(const Command &c) {
   j.group = j.q.h / j.k.h;
   // Few queries share a block with those of the other heads that read the same keys.
   j.stack = 2 * j.q.s < QUERIES && j.group > 0 ? j.group : 1;
-  j.rows = j.stack * j.q.s, j.block = QUERIES;
-  j.blocks = (j.rows + QUERIES - 1) / QUERIES;
+  j.rows = j.stack * j.q.s, j.blocks = (j.rows + QUERIES - 1) / QUERIES;
   j.causal = a.mask != rlx_AttentionMask_none, j.from_end = a.align == rlx_AttentionAlign_bottom_right;
   j.window = a.mask == rlx_AttentionMask_sliding_window ? a.window.v : INT64_MAX;
   j.scale = a.scale != 0 ? a.scale : 1 / ::sqrt(double(j.q.d > 1 ? j.q.d : 1));
@@ -74,9 +73,9 @@ void run(const Call &c, int isa) {
   j.tiles = s.tiles;
   j.slot_floats = scratch_of(j.q.d, j.v.d, s.tiles->cols).total;
   const uint32_t d = c.in(0).dtype;
-  const Pass p = {&j, d == RLX_F16 ? s.f16 : d == RLX_BF16 ? s.bf16 : s.f32};
+  Pass p = {&j, d == RLX_F16 ? s.f16 : d == RLX_BF16 ? s.bf16 : s.f32};
   const int64_t work = 1 + (j.rows < QUERIES ? j.rows : QUERIES) * j.k.s * (j.q.d + j.v.d + 1);
-  c.parallel(j.q.b * (j.q.h / j.stack) * j.blocks, 1 + WORK / work, units, const_cast<Pass *>(&p));
+  c.parallel(j.q.b * (j.q.h / j.stack) * j.blocks, 1 + WORK / work, units, &p);
 }
 
 // ---- f64: one query at a time

@@ -1,9 +1,9 @@
 // attention.h: what the files of Attention and Rope share.
 #pragma once
 #include "../core/rlx_begin.h"
-#include "../core/isa.h"
 #include "../core/kernel.h"
 #include "../matmul/gemm_tile.h"
+#include "../matmul/of_isa.h"
 
 namespace rlx {
 namespace attention {
@@ -38,7 +38,7 @@ struct Job {
   Heads q, k, v, y;
   int64_t group;                // query heads of a kv head
   int64_t stack;                // heads of a group whose queries stand in one list, query by query
-  int64_t rows, blocks, block;  // queries of a list; blocks of it; queries of a block
+  int64_t rows, blocks;         // queries of a list; blocks of it
   bool causal, from_end;
   int64_t window;  // INT64_MAX: none
   double scale, softcap;
@@ -104,15 +104,7 @@ struct Set {
 };
 extern const Set set_generic, set_avx2, set_avx512;
 
-inline const Set &set_of(int isa) {
-#if defined(RLX_X86)
-  if (isa == ISA_AVX512) return set_avx512;
-  if (isa == ISA_AVX2) return set_avx2;
-#else
-  (void)isa;
-#endif
-  return set_generic;
-}
+inline const Set &set_of(int isa) { return matmul::of_isa<set_generic, set_avx2, set_avx512>(isa); }
 
 }  // namespace attention
 }  // namespace rlx

@@ -12,6 +12,7 @@ namespace {
 #include "../core/vec_avx512.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "../conv/step.h"
 #include "attention_body.h"
 #include "rope_body.h"
 }  // namespace

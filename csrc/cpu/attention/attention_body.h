@@ -1,24 +1,6 @@
 // attention_body.h: a block of queries of Attention in f32 lanes, one query a lane: scores are kept as [key][query], so that maxima and
 // sums of softmax need no sums across lanes, and k and v are read as they lie. Softmax is online: key block by key block, with sums scaled
-// whenever the greatest score so far grows. Text for the anonymous namespace of an instruction set, after vec_math.h and forms.h.
-
-// n elements, step apart, as f32.
-template <class F> void take(float *dst, const typename F::T *src, int64_t step, int64_t n) {
-  for (int64_t i = 0; i < n; i += LANES) {
-    const int m = int(n - i < LANES ? n - i : LANES);
-    if (step == 1) {
-      const vf x = m < LANES ? F::get_part(src + i, m) : F::get(src + i);
-      if (m < LANES) store_part(dst + i, x, m);
-      else store(dst + i, x);
-      continue;
-    }
-    typename F::T near[LANES] = {};
-    for (int t = 0; t < m; t++) near[t] = src[(i + t) * step];
-    const vf x = F::get(near);
-    if (m < LANES) store_part(dst + i, x, m);
-    else store(dst + i, x);
-  }
-}
+// whenever the greatest score so far grows. Text for the anonymous namespace of an instruction set, after vec_math.h, forms.h and step.h.
 
 // The block of queries of one unit.
 struct Queries {
@@ -32,8 +14,8 @@ Queries queries_of(const Job &j, int64_t u) {
   const int64_t lists = j.q.h / j.stack, list = u / j.blocks;
   Queries q;
   q.b = list / lists, q.h = list % lists * j.stack, q.g = q.h / j.group;
-  q.first = u % j.blocks * j.block;
-  q.n = j.rows - q.first < j.block ? j.rows - q.first : j.block;
+  q.first = u % j.blocks * QUERIES;
+  q.n = j.rows - q.first < QUERIES ? j.rows - q.first : QUERIES;
   q.lanes = (q.n + j.tiles->cols - 1) / j.tiles->cols * j.tiles->cols;
   return q;
 }

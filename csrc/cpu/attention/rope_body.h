@@ -16,14 +16,6 @@ void turn_pairs(const float *x, float *__restrict y, const float *c, const float
   }
 }
 
-template <class F> void put_all(typename F::T *y, const float *x, int64_t n) {
-  for (int64_t i = 0; i < n; i += LANES) {
-    const int m = int(n - i < LANES ? n - i : LANES);
-    if (m < LANES) F::put_part(y + i, load_part(x + i, m), m);
-    else F::put(y + i, load(x + i));
-  }
-}
-
 constexpr int64_t PAIRS = 128;  // at a time, where they are moved
 
 template <class F> void turn_head(const RopeJob &j, const typename F::T *x, typename F::T *y, const float *cos, const float *sin) {
@@ -41,14 +33,14 @@ template <class F> void turn_head(const RopeJob &j, const typename F::T *x, type
     if (j.interleaved) {
       take<F>(in, x + 2 * i * step, step, 2 * n);
       turn_pairs(in, out, cos + i, sin + i, n);
-      put_all<F>(y + 2 * i, out, 2 * n);
+      put<F>(y + 2 * i, out, 2 * n);
       continue;
     }
     take<F>(in, x + i * step, step, n);
     take<F>(in + PAIRS, x + (r + i) * step, step, n);
     turn_halves(in, in + PAIRS, out, out + PAIRS, cos + i, sin + i, n);
-    put_all<F>(y + i, out, n);
-    put_all<F>(y + r + i, out + PAIRS, n);
+    put<F>(y + i, out, n);
+    put<F>(y + r + i, out + PAIRS, n);
   }
 }
 

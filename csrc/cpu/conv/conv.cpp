@@ -94,44 +94,6 @@ void pack_rows(void *ctx, int64_t begin, int64_t end, int) {
   }
 }
 
-// A stretch of the columns of a panel that is one row of one item of y.
-struct Stretch {
-  int64_t item, od, oh, ow;  // of its first column
-  int32_t at, len;
-};
-
-int stretches(const Window &w, int64_t first, int64_t n, Stretch *list) {
-  int count = 0;
-  for (int64_t at = 0; at < n;) {
-    Stretch &s = list[count++];
-    const int64_t column = first + at, p = column % w.points;
-    s.item = column / w.points;
-    s.ow = p % w.out[2], s.oh = p / w.out[2] % w.out[1], s.od = p / (w.out[2] * w.out[1]);
-    s.at = int32_t(at), s.len = int32_t(min64(n - at, w.out[2] - s.ow));
-    at += s.len;
-  }
-  return count;
-}
-
-// What kernel position t sees of x in each stretch; returns how many columns that are.
-int64_t segments(const Window &w, int64_t t, const Stretch *list, int count, Segment *out, int *n) {
-  const int64_t kd = t / (w.kernel[1] * w.kernel[2]), kh = t / w.kernel[2] % w.kernel[1], kw = t % w.kernel[2];
-  int64_t lo, hi, filled = 0;
-  seen(w, 2, kw, &lo, &hi);
-  *n = 0;
-  for (int i = 0; i < count; i++) {
-    const Stretch &s = list[i];
-    const int64_t d = s.od * w.stride[0] + kd * w.dilation[0] - w.begin[0], h = s.oh * w.stride[1] + kh * w.dilation[1] - w.begin[1];
-    if (d < 0 || d >= w.size[0] || h < 0 || h >= w.size[1]) continue;
-    const int64_t from = max64(s.ow, lo), to = min64(s.ow + s.len, hi);
-    if (from >= to) continue;
-    const int64_t v = from * w.stride[2] + kw * w.dilation[2] - w.begin[2];
-    out[(*n)++] = {s.item * w.xs[0] + d * w.xs[2] + h * w.xs[3] + v * w.xs[4], int32_t(s.at + from - s.ow), int32_t(to - from)};
-    filled += to - from;
-  }
-  return filled;
-}
-
 // Rows [k0, k1) of the matrix of windows of group g, for n columns from `first` on.
 void make_panel(const Job &j, int64_t g, int64_t first, int64_t n, int64_t k0, int64_t k1, float *panel) {
   const Window &w = j.w;

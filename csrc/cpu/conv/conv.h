@@ -1,17 +1,11 @@
 // What an instruction set does for a convolution of f32, f16 or bf16. Work elements are f32.
 #pragma once
-#include "../core/isa.h"
 #include "../matmul/gemm_tile.h"
+#include "../matmul/of_isa.h"
 #include "plane.h"
 
 namespace rlx {
 namespace conv {
-
-// len elements of a channel of x, from src on, are columns at, at + 1, ... of a panel.
-struct Segment {
-  int64_t src;
-  int32_t at, len;
-};
 
 // How one dtype is read and written.
 struct Form {
@@ -34,15 +28,7 @@ struct ConvSet {
 };
 extern const ConvSet conv_generic, conv_avx2, conv_avx512;
 
-inline const ConvSet &set_of(int isa) {
-#if defined(RLX_X86)
-  if (isa == ISA_AVX512) return conv_avx512;
-  if (isa == ISA_AVX2) return conv_avx2;
-#else
-  (void)isa;
-#endif
-  return conv_generic;
-}
+inline const ConvSet &set_of(int isa) { return matmul::of_isa<conv_generic, conv_avx2, conv_avx512>(isa); }
 
 inline const Form &form_of(const ConvSet &s, uint32_t dtype) { return dtype == RLX_F16 ? s.f16 : dtype == RLX_BF16 ? s.bf16 : s.f32; }
 

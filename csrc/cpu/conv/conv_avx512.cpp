@@ -10,12 +10,13 @@ namespace conv {
 RLX_TARGET_AVX512_BEGIN
 namespace {
 #include "../core/vec_avx512.h"
+#include "../reduce/forms.h"
 #include "step.h"
 #include "conv_body.h"
 }  // namespace
 RLX_TARGET_END
 
-extern const ConvSet conv_avx512 = {&matmul::kTilesF32Avx512, form<F32>(), form<F16>(), form<BF16>(), depth_sums};
+extern const ConvSet conv_avx512 = {&matmul::kTilesF32Avx512, form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums};
 
 }  // namespace conv
 }  // namespace rlx

@@ -1,33 +1,9 @@
 // Packing and depthwise sums, written once over the vector types. Text for the anonymous namespace of an instruction set, after
 // vec_<isa>.h and step.h.
 
-struct F32 {
-  typedef float type;
-  static RLX_FN vf get(const float *p) { return load(p); }
-  static RLX_FN vf get_part(const float *p, int n) { return load_part(p, n); }
-  static RLX_FN void put(float *p, vf x) { store(p, x); }
-  static RLX_FN void put_part(float *p, vf x, int n) { store_part(p, x, n); }
-};
-struct F16 {
-  typedef uint16_t type;
-  static RLX_FN vf get(const uint16_t *p) { return load_f16(p); }
-  static RLX_FN vf get_part(const uint16_t *p, int n) { return load_f16_part(p, n); }
-  static RLX_FN void put(uint16_t *p, vf x) { store_f16(p, x); }
-  static RLX_FN void put_part(uint16_t *p, vf x, int n) { store_f16_part(p, x, n); }
-};
-struct BF16 {
-  typedef uint16_t type;
-  static RLX_FN vf get(const uint16_t *p) { return load_bf16(p); }
-  static RLX_FN vf get_part(const uint16_t *p, int n) { return load_bf16_part(p, n); }
-  static RLX_FN void put(uint16_t *p, vf x) { store_bf16(p, x); }
-  static RLX_FN void put_part(uint16_t *p, vf x, int n) { store_bf16_part(p, x, n); }
-};
-
-RLX_FN void put_n(float *p, vf x, int n) { n == LANES ? store(p, x) : store_part(p, x, n); }
-
 template <class F>
 void columns(float *dst, int64_t dst_rs, const void *from, int64_t channel, int64_t count, const Segment *segments, int n, int64_t step, int zero) {
-  const typename F::type *src = static_cast<const typename F::type *>(from);
+  const typename F::T *src = static_cast<const typename F::T *>(from);
   const vf none = splat<vf>(0.0);
   for (int64_t c = 0; c < count; c++, dst += dst_rs, src += channel) {
     for (int j = 0; j < zero; j += LANES) put_n(dst + j, none, zero - j < LANES ? zero - j : LANES);
@@ -42,20 +18,13 @@ void columns(float *dst, int64_t dst_rs, const void *from, int64_t channel, int6
 }
 
 template <class F> void spread(float *dst, int h, const void *from, int64_t sk, int64_t k) {
-  const typename F::type *src = static_cast<const typename F::type *>(from);
+  const typename F::T *src = static_cast<const typename F::T *>(from);
   for (int64_t kk = 0; kk < k; kk += LANES) {
     const int m = int(k - kk < LANES ? k - kk : LANES);
     float wide[LANES];
     put_n(wide, get_step<F>(src + kk * sk, sk, m), m);
     for (int i = 0; i < m; i++) dst[(kk + i) * h] = wide[i];
   }
-}
-
-template <class F> void put(void *to, const float *sums, int64_t n) {
-  typename F::type *y = static_cast<typename F::type *>(to);
-  int64_t i = 0;
-  for (; i + LANES <= n; i += LANES) F::put(y + i, load(sums + i));
-  if (i < n) F::put_part(y + i, load_part(sums + i, int(n - i)), int(n - i));
 }
 
 // The planes of a patch: see plane.h. pad stands where there is no x.
@@ -79,7 +48,7 @@ template <class F> void lay(const Window &w, const Plane &p, const Patch &a, con
         fill(y, p.pitch);
         continue;
       }
-      const typename F::type *x = static_cast<const typename F::type *>(channel) + d * w.xs[2] + h * w.xs[3] + left * w.xs[4];
+      const typename F::T *x = static_cast<const typename F::T *>(channel) + d * w.xs[2] + h * w.xs[3] + left * w.xs[4];
       fill(y, j0);
       for (int64_t j = j0; j < j1; j += LANES) {
         const int n = int(j1 - j < LANES ? j1 - j : LANES);
@@ -90,7 +59,7 @@ template <class F> void lay(const Window &w, const Plane &p, const Patch &a, con
   }
 }
 
-template <class F> constexpr Form form() { return {int(sizeof(typename F::type)), columns<F>, spread<F>, put<F>, lay<F>}; }
+template <class F> constexpr Form form() { return {int(sizeof(typename F::T)), columns<F>, spread<F>, put<F>, lay<F>}; }
 
 template <int N> RLX_FN void depth_vectors(const float *x, const int64_t *offset, const float *k, int64_t taps, float *sums) {
   vf s[N];

@@ -8,11 +8,12 @@ namespace conv {
 
 namespace {
 #include "../core/vec_generic.h"
+#include "../reduce/forms.h"
 #include "step.h"
 #include "conv_body.h"
 }  // namespace
 
-extern const ConvSet conv_generic = {&matmul::kTilesF32Generic, form<F32>(), form<F16>(), form<BF16>(), depth_sums};
+extern const ConvSet conv_generic = {&matmul::kTilesF32Generic, form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums};
 
 }  // namespace conv
 }  // namespace rlx

@@ -6,6 +6,9 @@ namespace rlx {
 namespace conv {
 namespace {
 
+int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
 // Padding in front: r entries pad both sides alike, 2r are all begins, then all ends.
 int64_t begin_of(const Lists &l, int axis, int64_t size, int64_t eff, int64_t stride) {
   if (l.auto_pad == rlx_AutoPad_none) return l.padding->n > 0 ? l.padding->v[axis] : 0;
@@ -91,6 +94,37 @@ Window window_of_im2col(const Command &c) {
     w.points *= w.out[at];
   }
   return w;
+}
+
+int stretches(const Window &w, int64_t first, int64_t n, Stretch *list) {
+  int count = 0;
+  for (int64_t at = 0; at < n;) {
+    Stretch &s = list[count++];
+    const int64_t column = first + at, p = column % w.points;
+    s.item = column / w.points;
+    s.ow = p % w.out[2], s.oh = p / w.out[2] % w.out[1], s.od = p / (w.out[2] * w.out[1]);
+    s.at = int32_t(at), s.len = int32_t(min64(n - at, w.out[2] - s.ow));
+    at += s.len;
+  }
+  return count;
+}
+
+int64_t segments(const Window &w, int64_t t, const Stretch *list, int count, Segment *out, int *n) {
+  const int64_t kd = t / (w.kernel[1] * w.kernel[2]), kh = t / w.kernel[2] % w.kernel[1], kw = t % w.kernel[2];
+  int64_t lo, hi, filled = 0;
+  seen(w, 2, kw, &lo, &hi);
+  *n = 0;
+  for (int i = 0; i < count; i++) {
+    const Stretch &s = list[i];
+    const int64_t d = s.od * w.stride[0] + kd * w.dilation[0] - w.begin[0], h = s.oh * w.stride[1] + kh * w.dilation[1] - w.begin[1];
+    if (d < 0 || d >= w.size[0] || h < 0 || h >= w.size[1]) continue;
+    const int64_t from = max64(s.ow, lo), to = min64(s.ow + s.len, hi);
+    if (from >= to) continue;
+    const int64_t v = from * w.stride[2] + kw * w.dilation[2] - w.begin[2];
+    out[(*n)++] = {s.item * w.xs[0] + d * w.xs[2] + h * w.xs[3] + v * w.xs[4], int32_t(s.at + from - s.ow), int32_t(to - from)};
+    filled += to - from;
+  }
+  return filled;
 }
 
 }  // namespace conv

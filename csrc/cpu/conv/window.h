@@ -55,5 +55,21 @@ inline void inside(const Window &w, int axis, int64_t p, int64_t begin, int64_t 
 }
 inline void inside(const Window &w, int axis, int64_t p, int64_t *lo, int64_t *hi) { inside(w, axis, p, w.begin[axis], w.size[axis], lo, hi); }
 
+// A stretch of the columns of a panel of windows that is one row of one item of the result. Columns are result positions, item by item.
+struct Stretch {
+  int64_t item, od, oh, ow;  // of its first column
+  int32_t at, len;
+};
+// Those of columns [first, first + n); returns how many.
+int stretches(const Window &w, int64_t first, int64_t n, Stretch *list);
+
+// len elements of a channel of x, from src on and w.stride[2] apart, are columns at, at + 1, ... of a panel.
+struct Segment {
+  int64_t src;
+  int32_t at, len;
+};
+// What kernel position t sees of x in each stretch; returns how many columns that are.
+int64_t segments(const Window &w, int64_t t, const Stretch *list, int count, Segment *out, int *n);
+
 }  // namespace conv
 }  // namespace rlx

@@ -5,9 +5,9 @@
 // of b are packed (and halves widened) once.
 #include "../core/rlx_begin.h"
 
-#include "../core/isa.h"
 #include "blocked.h"
 #include "matmul.h"
+#include "of_isa.h"
 
 namespace rlx {
 namespace matmul {
@@ -19,18 +19,8 @@ constexpr int64_t kChunkFma = 1 << 16;  // about a microsecond: less is not wort
 int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-const BlockedSets &sets_of(int isa) {
-#if defined(RLX_X86)
-  if (isa == ISA_AVX512) return blocked_avx512;
-  if (isa == ISA_AVX2) return blocked_avx2;
-#else
-  (void)isa;
-#endif
-  return blocked_generic;
-}
-
 const BlockedSet &set_of(int isa, uint32_t dtype) {
-  const BlockedSets &s = sets_of(isa);
+  const BlockedSets &s = of_isa<blocked_generic, blocked_avx2, blocked_avx512>(isa);
   switch (dtype) {
     case RLX_F16: return s.f16;
     case RLX_BF16: return s.bf16;

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "../core/isa.h"
 #include "gemm.h"
+#include "of_isa.h"
 
 namespace rlx {
 namespace matmul {
@@ -252,15 +252,7 @@ void run_call(void *ctx, int64_t begin, int64_t end, int slot) {
 
 }  // namespace
 
-const TileSetF32 *gemm_tiles_f32(int isa) {
-#if defined(__x86_64__)
-  if (isa == ISA_AVX512) return &kTilesF32Avx512;
-  if (isa == ISA_AVX2) return &kTilesF32Avx2;
-#else
-  (void)isa;
-#endif
-  return &kTilesF32Generic;
-}
+const TileSetF32 *gemm_tiles_f32(int isa) { return &of_isa<kTilesF32Generic, kTilesF32Avx2, kTilesF32Avx512>(isa); }
 
 int64_t gemm_panel_cols() { return gemm_tiles_f32(isa_active())->cols; }
 

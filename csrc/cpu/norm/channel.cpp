@@ -34,27 +34,24 @@ Moments moments_of(const double *x, int64_t count, int64_t step, int64_t n, doub
   return m;
 }
 
+// Nothing where the result has no elements.
+Split split_of(const Call &c, int64_t count, int64_t length) { return split_lines(c.out(0).count == 0 ? 0 : count, length, WORK); }
+
 }  // namespace
 
 Split group_split(const Call &c) {
   const ChannelPlan p = channel_plan(c);
-  Split s = split_lines(p.items * p.groups, p.channels / p.groups * p.points, WORK);
-  if (c.out(0).count == 0) s.units = 0;
-  return s;
+  return split_of(c, p.items * p.groups, p.channels / p.groups * p.points);
 }
 
 Split side_split(const Call &c) {
   const ChannelPlan p = channel_plan(c);
-  Split s = split_lines(p.items * sides(p), p.channels * (p.points < SIDE ? p.points : SIDE), WORK);
-  if (c.out(0).count == 0) s.units = 0;
-  return s;
+  return split_of(c, p.items * sides(p), p.channels * (p.points < SIDE ? p.points : SIDE));
 }
 
 Split batch_split(const Call &c) {
   const ChannelPlan p = channel_plan(c);
-  Split s = p.points == 1 ? split_lines(p.items, p.channels, WORK) : split_lines(p.items * p.channels, p.points, WORK);
-  if (c.out(0).count == 0) s.units = 0;
-  return s;
+  return p.points == 1 ? split_of(c, p.items, p.channels) : split_of(c, p.items * p.channels, p.points);
 }
 
 void group_norm_f64(const Call &c, Range r) {
@@ -87,11 +84,14 @@ void layer_norm2d_f64(const Call &c, Range r) {
 
 void batch_norm_f64(const Call &c, Range r) {
   const ChannelPlan p = channel_plan(c);
-  const int64_t n = p.points == 1 ? p.channels : p.points;  // elements of a unit
-  for (int64_t i = r.begin * n; i < r.end * n; i++) {
-    const int64_t k = i / p.points % p.channels;
+  const int64_t channels = p.points == 1 ? p.channels : 1;  // of a unit
+  for (int64_t u = r.begin * channels; u < r.end * channels && !c.stopped(); u++) {
+    const int64_t k = u % p.channels;
+    const double gamma = entry_f64(c, 1, k, 1), beta = entry_f64(c, 2, k, 0), mean = entry_f64(c, 3, k, 0);
     const double inv = 1 / ::sqrt(entry_f64(c, 4, k, 0) + p.eps);
-    c.out_ptr<double>(0)[i] = (c.in_ptr<double>(0)[i] - entry_f64(c, 3, k, 0)) * inv * entry_f64(c, 1, k, 1) + entry_f64(c, 2, k, 0);
+    const double *x = c.in_ptr<double>(0) + u * p.points;
+    double *y = c.out_ptr<double>(0) + u * p.points;
+    for (int64_t i = 0; i < p.points; i++) y[i] = (x[i] - mean) * inv * gamma + beta;
   }
 }
 

@@ -30,12 +30,15 @@ void add_high(Bytes b, int *q) {
 void linear(float d, float m, const int *q, float *y) {
   for (int i = 0; i < 32; i++) y[i] = d * float(q[i]) + m;
 }
+// n weights d * (q - zero).
+void centred(float d, int zero, int n, const int *q, float *y) {
+  for (int i = 0; i < n; i++) y[i] = d * float(q[i] - zero);
+}
 
 void q4_0(Bytes b, float *y) {
   int q[32];
   halves(b + 2, q);
-  const float d = f16(b);
-  for (int i = 0; i < 32; i++) y[i] = d * float(q[i] - 8);
+  centred(f16(b), 8, 32, q, y);
 }
 void q4_1(Bytes b, float *y) {
   int q[32];
@@ -46,8 +49,7 @@ void q5_0(Bytes b, float *y) {
   int q[32];
   halves(b + 6, q);
   add_high(b + 2, q);
-  const float d = f16(b);
-  for (int i = 0; i < 32; i++) y[i] = d * float(q[i] - 16);
+  centred(f16(b), 16, 32, q, y);
 }
 void q5_1(Bytes b, float *y) {
   int q[32];
@@ -106,8 +108,7 @@ void q3_k(Bytes b, float *y) {
   const float d = f16(b + 108);
   for (int j = 0; j < 16; j++) {
     const int low = b[96 + j % 8] >> (4 * (j / 8)) & 15, high = b[104 + j % 4] >> (2 * (j / 4)) & 3;
-    const float s = d * float((low | high << 4) - 32);
-    for (int i = 16 * j; i < 16 * j + 16; i++) y[i] = s * float(q[i] - 4);
+    centred(d * float((low | high << 4) - 32), 4, 16, q + 16 * j, y + 16 * j);
   }
 }
 
@@ -242,8 +243,7 @@ void iq1_m(Bytes b, float *y) {
 void tq2_0(Bytes b, float *y) {
   int q[256];
   planes(b, q);
-  const float d = f16(b + 64);
-  for (int i = 0; i < 256; i++) y[i] = d * float(q[i] - 1);
+  centred(f16(b + 64), 1, 256, q, y);
 }
 // Digits of the base-3 numbers in n bytes, all first digits before all second ones.
 void trits(Bytes b, int n, int digits, float d, float *y) {

@@ -83,7 +83,7 @@ float global_scale(const Packed &p) {
   return p.scheme == rlx_Scheme_nvfp4_block && p.zero != nullptr ? number_at(p.zero, p.zero_dtype, 0) : 1.0f;
 }
 
-// Where the scheme says so, the dtype of the codes themselves.
+// The side tensors, where there are any.
 void sides_of(const Call &c, Packed *p) {
   if (c.has(2)) p->scale = c.in_ptr<void>(2), p->scale_dtype = c.in(2).dtype, p->one_scale = c.in(2).count == 1;
   if (c.has(3)) p->zero = c.in_ptr<void>(3), p->zero_dtype = c.in(3).dtype;

@@ -11,6 +11,7 @@ RLX_TARGET_AVX2_BEGIN
 namespace {
 #include "../core/vec_avx2.h"
 #include "../reduce/forms.h"
+#include "../conv/step.h"
 #include "packed_body.h"
 }  // namespace
 

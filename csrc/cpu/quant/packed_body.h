@@ -1,6 +1,6 @@
 // packed_body.h: DequantMatMul. Weights are decoded a chunk at a time and used for all rows of a block of x. Contract: products of f32,
 // summed in f32 over chunks of 256 along k and in f64 over the chunks, in one order for every split. Text for the anonymous namespace of
-// an instruction set, after vec_<isa>.h and forms.h.
+// an instruction set, after vec_<isa>.h, forms.h and step.h.
 
 constexpr int CHUNK_ROWS = 16;  // rows of x that share decoded weights where those lie as [k, n]
 constexpr int DEPTH = 4;        // rows of weights that are added together
@@ -13,17 +13,10 @@ struct Job {
   float *wide;
 };
 
-template <class F> void widen_rows(const Job &j, int64_t begin, int64_t end) {
-  const typename F::T *x = j.c->in_ptr<typename F::T>(0);
-  int64_t i = begin;
-  for (; i + LANES <= end; i += LANES) store(j.wide + i, F::get(x + i));
-  if (i < end) store_part(j.wide + i, F::get_part(x + i, int(end - i)), int(end - i));
-}
-
 void widen_units(void *ctx, int64_t begin, int64_t end, int) {
   const Job &j = *static_cast<const Job *>(ctx);
-  if (j.c->in(0).dtype == RLX_F16) widen_rows<f16_form>(j, begin, end);
-  else widen_rows<bf16_form>(j, begin, end);
+  const uint16_t *x = j.c->in_ptr<uint16_t>(0) + begin;
+  (j.c->in(0).dtype == RLX_F16 ? take<f16_form> : take<bf16_form>)(j.wide + begin, x, 1, end - begin);
 }
 
 void put_sum(const Call &c, int64_t at, double v) {

@@ -3,6 +3,7 @@
 //
 // Rows are [rows][k2] pairs, panels [k2][columns] pairs, k2 = ceil(k / 2), filled up with zeros.
 #pragma once
+#include "../matmul/of_isa.h"
 #include "quant.h"
 
 namespace rlx {
@@ -51,7 +52,7 @@ struct TileSet {
 };
 
 extern const TileSet tiles_generic, tiles_avx2, tiles_avx512;
-const TileSet &tiles_of(int isa);
+inline const TileSet &tiles_of(int isa) { return matmul::of_isa<tiles_generic, tiles_avx2, tiles_avx512>(isa); }
 
 }  // namespace quant
 }  // namespace rlx

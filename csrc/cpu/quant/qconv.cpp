@@ -2,7 +2,6 @@
 #include "../core/rlx_begin.h"
 
 #include "../conv/window.h"
-#include "../core/isa.h"
 #include "../core/pool.h"
 #include "product.h"
 
@@ -54,45 +53,25 @@ void pack_w(void *ctx, int64_t begin, int64_t end, int) {
   }
 }
 
-// Positions [at, at + length) of a panel that lie in one row of the result, and where their first window begins.
-struct Stretch {
-  int at, length;
-  int64_t begin[3];
-};
-
-int stretches_of(const conv::Window &w, int64_t first, int n, Stretch *to) {
-  int count = 0;
-  for (int i = 0; i < n;) {
-    const int64_t p = first + i, left = w.out[2] - p % w.out[2];
-    Stretch &s = to[count++];
-    s.at = i, s.length = left < n - i ? int(left) : n - i;
-    const int64_t place[3] = {p / (w.out[1] * w.out[2]), p / w.out[2] % w.out[1], p % w.out[2]};
-    for (int a = 0; a < 3; a++) s.begin[a] = place[a] * w.stride[a] - w.begin[a];
-    i += s.length;
-  }
-  return count;
-}
-
-// The windows of positions [first, first + n) of a group of an item, as pairs along k. Padding is 0.
-template <class T> void windows(const Job &j, int64_t item, int64_t group, int64_t first, int n, int32_t *panel) {
+// The windows of columns [first, first + n) of a group, as pairs along k. Padding is 0.
+template <class T> void windows(const Job &j, int64_t group, int64_t first, int n, int32_t *panel) {
   const conv::Window &w = j.w;
-  Stretch stretches[MAX_COLUMNS];
-  const int count = stretches_of(w, first, n, stretches);
+  conv::Stretch list[MAX_COLUMNS];
+  conv::Segment seg[MAX_COLUMNS];
+  const int count = conv::stretches(w, first, n, list);
   std::memset(panel, 0, size_t(panel_pairs(j)) * sizeof(int32_t));
-  const T *x = j.c->in_ptr<T>(0) + item * w.xs[0] + group * w.per * w.xs[1];
+  const T *x = j.c->in_ptr<T>(0) + group * w.per * w.xs[1];
   const int64_t step = w.stride[2] * w.xs[4];
-  for (int64_t k = 0; k < j.k; k++) {
-    const int64_t tap = k % w.taps, kd = tap / (w.kernel[1] * w.kernel[2]), kh = tap / w.kernel[2] % w.kernel[1], kw = tap % w.kernel[2];
-    int16_t *to = reinterpret_cast<int16_t *>(panel + k / 2 * j.set->columns) + k % 2;
-    for (int t = 0; t < count; t++) {
-      const Stretch &s = stretches[t];
-      const int64_t d = s.begin[0] + kd * w.dilation[0], h = s.begin[1] + kh * w.dilation[1], v = s.begin[2] + kw * w.dilation[2];
-      if (uint64_t(d) >= uint64_t(w.size[0]) || uint64_t(h) >= uint64_t(w.size[1])) continue;
-      int lo = 0, hi = s.length;  // those that see x
-      while (lo < hi && v + lo * w.stride[2] < 0) lo++;
-      while (hi > lo && v + (hi - 1) * w.stride[2] >= w.size[2]) hi--;
-      const T *from = x + k / w.taps * w.xs[1] + d * w.xs[2] + h * w.xs[3] + v * w.xs[4];
-      for (int i = lo; i < hi; i++) to[2 * (s.at + i)] = int16_t(int(from[i * step]) - j.x_zero);
+  for (int64_t t = 0; t < w.taps; t++) {
+    int ns;
+    conv::segments(w, t, list, count, seg, &ns);
+    for (int64_t ch = 0; ch < w.per; ch++) {
+      const int64_t k = ch * w.taps + t;
+      int16_t *to = reinterpret_cast<int16_t *>(panel + k / 2 * j.set->columns) + k % 2;
+      for (int s = 0; s < ns; s++) {
+        const T *from = x + ch * w.xs[1] + seg[s].src;
+        for (int i = 0; i < seg[s].len; i++) to[2 * (seg[s].at + i)] = int16_t(int(from[i * step]) - j.x_zero);
+      }
     }
   }
 }
@@ -107,8 +86,8 @@ void units(void *ctx, int64_t begin, int64_t end, int slot) {
   for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
     const int64_t first = u % j.panels * columns, group = u / j.panels % w.groups, item = u / (j.panels * w.groups);
     const int n = int(w.points - first < columns ? w.points - first : columns);
-    if (j.c->in(0).dtype == RLX_I8) windows<int8_t>(j, item, group, first, n, panel);
-    else windows<uint8_t>(j, item, group, first, n, panel);
+    if (j.c->in(0).dtype == RLX_I8) windows<int8_t>(j, group, item * w.points + first, n, panel);
+    else windows<uint8_t>(j, group, item * w.points + first, n, panel);
     for (int64_t o = group * w.outs, last = o + w.outs; o < last; o += 4) {
       const int h = int(last - o < 4 ? last - o : 4);
       j.set->tile[h](j.packed + o * j.k2, j.k2, panel, sums);

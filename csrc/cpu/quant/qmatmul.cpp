@@ -2,22 +2,11 @@
 // one f32 product and one rounding to the result's dtype.
 #include "../core/rlx_begin.h"
 
-#include "../core/isa.h"
 #include "../core/pool.h"
 #include "product.h"
 
 namespace rlx {
 namespace quant {
-
-const TileSet &tiles_of(int isa) {
-#if defined(RLX_X86)
-  if (isa == ISA_AVX512) return tiles_avx512;
-  if (isa == ISA_AVX2) return tiles_avx2;
-#endif
-  (void)isa;
-  return tiles_generic;
-}
-
 namespace {
 
 constexpr int64_t ROW_BLOCK = 32;  // rows of a unit of work

@@ -11,6 +11,7 @@ RLX_TARGET_AVX512_BEGIN
 namespace {
 #include "../core/vec_avx512.h"
 #include "../reduce/forms.h"
+#include "../conv/step.h"
 #include "quant_body.h"
 }  // namespace
 

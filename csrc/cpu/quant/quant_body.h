@@ -1,19 +1,12 @@
 // quant_body.h: Quantize and Dequantize a chunk at a time: operands to f32 and i32, one loop that compilers turn into vectors, results to
-// their dtype. Text for the anonymous namespace of an instruction set, after vec_<isa>.h and forms.h.
+// their dtype. Text for the anonymous namespace of an instruction set, after vec_<isa>.h, forms.h and step.h.
 
 constexpr int CHUNK = 256;
 
-template <class F> void widen(float *to, const void *from, int64_t at, int n) {
-  const typename F::T *x = static_cast<const typename F::T *>(from) + at;
-  int i = 0;
-  for (; i + LANES <= n; i += LANES) store(to + i, F::get(x + i));
-  if (i < n) store_part(to + i, F::get_part(x + i, n - i), n - i);
-}
-
 void load_floats(float *to, uint32_t dtype, const void *from, int64_t at, int n) {
   switch (dtype) {
-    case RLX_F16: return widen<f16_form>(to, from, at, n);
-    case RLX_BF16: return widen<bf16_form>(to, from, at, n);
+    case RLX_F16: return take<f16_form>(to, static_cast<const uint16_t *>(from) + at, 1, n);
+    case RLX_BF16: return take<bf16_form>(to, static_cast<const uint16_t *>(from) + at, 1, n);
     case RLX_F64:
       for (int i = 0; i < n; i++) to[i] = float(static_cast<const double *>(from)[at + i]);
       return;
@@ -22,16 +15,11 @@ void load_floats(float *to, uint32_t dtype, const void *from, int64_t at, int n)
 }
 
 void store_floats(void *to, uint32_t dtype, int64_t at, const float *from, int n) {
-  if (dtype == RLX_F32) {
-    std::memcpy(static_cast<float *>(to) + at, from, size_t(n) * sizeof(float));
-    return;
+  switch (dtype) {
+    case RLX_F16: return put<f16_form>(static_cast<uint16_t *>(to) + at, from, n);
+    case RLX_BF16: return put<bf16_form>(static_cast<uint16_t *>(to) + at, from, n);
+    default: std::memcpy(static_cast<float *>(to) + at, from, size_t(n) * sizeof(float));
   }
-  uint16_t *y = static_cast<uint16_t *>(to) + at;
-  int i = 0;
-  for (; i + LANES <= n; i += LANES) dtype == RLX_F16 ? store_f16(y + i, load(from + i)) : store_bf16(y + i, load(from + i));
-  if (i == n) return;
-  const vf rest = load_part(from + i, n - i);
-  dtype == RLX_F16 ? store_f16_part(y + i, rest, n - i) : store_bf16_part(y + i, rest, n - i);
 }
 
 template <class T> void load_ints_of(int32_t *to, const void *from, int64_t at, int n) {

@@ -8,6 +8,7 @@ namespace quant {
 namespace {
 #include "../core/vec_generic.h"
 #include "../reduce/forms.h"
+#include "../conv/step.h"
 #include "quant_body.h"
 }  // namespace
 

@@ -6,8 +6,8 @@
 // resets before its product). Steps of y behind a sequence's length are 0 and keep its state, which holds for both directions.
 #include "../core/rlx_begin.h"
 
-#include "../core/isa.h"
 #include "../matmul/gemm.h"
+#include "../matmul/of_isa.h"
 #include "layer.h"
 
 namespace rlx {
@@ -21,15 +21,7 @@ int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 int64_t align16(int64_t n) { return (n + 15) & ~int64_t(15); }
 
-const Set &set_of(int isa) {
-#if defined(RLX_X86)
-  if (isa == ISA_AVX512) return set_avx512;
-  if (isa == ISA_AVX2) return set_avx2;
-#else
-  (void)isa;
-#endif
-  return set_generic;
-}
+const Set &set_of(int isa) { return matmul::of_isa<set_generic, set_avx2, set_avx512>(isa); }
 const Set::Form &form_of(const Set &s, uint32_t dtype) { return dtype == RLX_F16 ? s.f16 : dtype == RLX_BF16 ? s.bf16 : s.f32; }
 int bytes_of(uint32_t dtype) { return dtype == RLX_F32 ? 4 : 2; }
 
@@ -275,9 +267,11 @@ void run(const Call &c, int isa) {
   const Plan &p = r.p;
   const Layer &l = p.l;
   if (!check_lengths(c, l) || l.batch == 0 || l.hidden == 0) return;
-  int64_t *lengths = reinterpret_cast<int64_t *>(r.mem + p.at_lengths);
-  for (int64_t b = 0; b < l.batch; b++) lengths[b] = length_at(c, l, b);
-  r.lengths = c.has(l.seq_len) ? lengths : nullptr;
+  if (c.has(l.seq_len)) {
+    int64_t *lengths = reinterpret_cast<int64_t *>(r.mem + p.at_lengths);
+    for (int64_t b = 0; b < l.batch; b++) lengths[b] = length_at(c, l, b);
+    r.lengths = lengths;
+  }
   r.wih = packed(r, 1, c.cmd->packed, r.mem + p.at_wih, l.in);
   r.whh = packed(r, 2, reinterpret_cast<const void *>(c.cmd->detail[0]), r.mem + p.at_whh, l.hidden);
   for (int64_t d = 0; d < l.dirs; d++) start(&r, d);

@@ -12,6 +12,7 @@ namespace {
 #include "../core/vec_avx512.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "../conv/step.h"
 #include "layer_body.h"
 }  // namespace
 RLX_TARGET_END

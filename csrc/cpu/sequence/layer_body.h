@@ -1,25 +1,6 @@
 // layer_body.h: a step of a recurrent layer in f32 lanes: h W_hh^T by register tiles on top of x W_ih^T, then the cell, for the hidden
-// units of one tile. Text for the anonymous namespace of an instruction set, after vec_math.h and forms.h.
+// units of one tile. Text for the anonymous namespace of an instruction set, after vec_math.h, forms.h and step.h.
 
-template <class F> void take(float *dst, const void *from, int64_t step, int64_t n) {
-  const typename F::T *src = static_cast<const typename F::T *>(from);
-  for (int64_t i = 0; i < n; i += LANES) {
-    const int m = int(n - i < LANES ? n - i : LANES);
-    typename F::T near[LANES] = {};
-    for (int t = 0; step != 1 && t < m; t++) near[t] = src[(i + t) * step];
-    const vf x = step != 1 ? F::get(near) : m < LANES ? F::get_part(src + i, m) : F::get(src + i);
-    if (m < LANES) store_part(dst + i, x, m);
-    else store(dst + i, x);
-  }
-}
-template <class F> void put(void *to, const float *src, int64_t n) {
-  typename F::T *dst = static_cast<typename F::T *>(to);
-  for (int64_t i = 0; i < n; i += LANES) {
-    const int m = int(n - i < LANES ? n - i : LANES);
-    if (m < LANES) F::put_part(dst + i, load_part(src + i, m), m);
-    else F::put(dst + i, load(src + i));
-  }
-}
 template <class F> void pack(float *dst, int cols, const void *from, int64_t sk, int64_t sj, int64_t k, int64_t n) {
   const typename F::T *src = static_cast<const typename F::T *>(from);
   if constexpr (F::DIRECT) return matmul::pack_panel_f32(dst, cols, src, sk, sj, k, int(n));

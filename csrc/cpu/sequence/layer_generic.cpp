@@ -10,6 +10,7 @@ namespace {
 #include "../core/vec_generic.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "../conv/step.h"
 #include "layer_body.h"
 }  // namespace
 

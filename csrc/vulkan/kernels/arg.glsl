@@ -16,9 +16,10 @@ layout(constant_id = S_OUT_DTYPE) const uint OUT = RLX_I64;
 #define SHORT 32 // elements of a line that one invocation does at once
 
 #if defined(VARIANT_size8)
+#include "wide.glsl"
 #define KEY uvec2
 layout(constant_id = S_IN_DTYPE) const uint IN = RLX_I64;
-bool above(uvec2 a, uvec2 b) { return a.y != b.y ? a.y > b.y : a.x > b.x; }
+bool above(uvec2 a, uvec2 b) { return less64(b, a); }
 #else
 #define KEY uint
 bool above(uint a, uint b) { return a > b; }
@@ -47,7 +48,7 @@ uvec2 key_of(uvec2 v) {
   if (IN != RLX_U64) v.y ^= 0x80000000u;
   return LEAST ? ~v : v;
 }
-#elif defined(VARIANT_f32) || defined(VARIANT_f16) || defined(VARIANT_bf16)
+#elif defined(IS_FLOAT)
 uint key_of(STORE s) {
   uint v = floatBitsToUint(load(s));
   const uint magnitude = v & 0x7fffffffu;
@@ -58,7 +59,7 @@ uint key_of(STORE s) {
 #else
 uint key_of(STORE s) {
   uint v = uint(load(s));
-#if defined(VARIANT_i8) || defined(VARIANT_i16) || defined(VARIANT_i32)
+#ifdef IS_SIGNED
   v ^= 0x80000000u;
 #endif
   return LEAST ? ~v : v;
@@ -88,14 +89,12 @@ void put(uint line, uint at) {
 void main() {
   const uint rank = rank_of(1), axis = axis_of(attr_int(AXIS), rank), n = dim(1, axis), me = gl_LocalInvocationID.x;
   const int x_step = stride(1, axis);
-  uint inner = 1;
-  for (uint d = axis + 1; d < rank; d++) inner *= dim(1, d);
-  const uint lines = count_of(0);
+  const uint inner = extent(1, axis + 1, rank), lines = count_of(0);
   if (n <= SHORT || (inner > 1 && n / 4 <= lines)) {
     uint line = thread_unit();
     for (; line < lines; line += GROUPS * LOCAL) {
       if (stopped()) return;
-      put(line, best_of(element_of(1, line / inner * n * inner + line % inner), n, x_step, 0, 1).at);
+      put(line, best_of(element_of(1, line_start(line, n, inner)), n, x_step, 0, 1).at);
     }
     expect_end(line, lines);
     return;
@@ -103,7 +102,7 @@ void main() {
   uint line = group_unit();
   for (; line < lines; line += GROUPS) {
     if (group_stopped()) return;
-    const Best b = group_best(best_of(element_of(1, line / inner * n * inner + line % inner), n, x_step, me, LOCAL));
+    const Best b = group_best(best_of(element_of(1, line_start(line, n, inner)), n, x_step, me, LOCAL));
     if (me == 0) put(line, b.at);
   }
   expect_end(line, lines);

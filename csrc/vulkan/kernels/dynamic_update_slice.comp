@@ -20,19 +20,11 @@ uint start_of(ivec2 v, uint room) {
 void main() {
   const uint unit = thread_unit();
   if (unit >= P[P_UNITS] || stopped()) return;
-  const uint axis = axis_of(attr_int(DynamicUpdateSlice_axis), rank_of(0)), length = dim(2, axis);
+  const uint axis = axis_of(attr_int(DynamicUpdateSlice_axis), rank_of(0));
   ivec2 v;
   if (!index_value(offset_of(3), v)) return;
-  const uint start = start_of(v, dim(0, axis) - length);
-  int from = int(offset_of(1)), other = int(offset_of(2));
-  bool inside = false;
-  uint i = unit;
-  for (uint d = rank_of(0); d-- > 0;) {
-    const uint n = dim(0, d), c = i % n;
-    i /= n;
-    from += int(c) * stride(1, d);
-    if (d == axis) inside = c >= start && c - start < length;
-    other += int(d == axis ? c - start : c) * stride(2, d);
-  }
-  y[offset_of(0) + unit] = inside ? u[other] : x[from];
+  const uint start = start_of(v, dim(0, axis) - dim(2, axis));
+  int kept, by;
+  const bool inside = replaced(unit, axis, start, kept, by);
+  y[offset_of(0) + unit] = inside ? u[by] : x[kept];
 }

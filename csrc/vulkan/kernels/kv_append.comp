@@ -28,7 +28,7 @@ bool position(uint b, uint room, out uint p) {
 void main() {
   const uint unit = thread_unit();
   if (unit >= P[P_UNITS] || stopped()) return;
-  const uint axis = axis_of(attr_int(KvAppend_axis), rank_of(0)), length = dim(2, axis), room = dim(0, axis) - length;
+  const uint axis = axis_of(attr_int(KvAppend_axis), rank_of(0)), room = dim(0, axis) - dim(2, axis);
   const uint positions = INDEX_DTYPE == 0 ? 1 : count_of(3);
   const uint row = positions == 1 ? 0 : unit / (P[P_UNITS] / dim(0, 0));
   uint start = 0, b = 0;
@@ -38,15 +38,7 @@ void main() {
     if (b == row) start = p;
   }
   expect_end(b, positions);
-  int from = int(offset_of(1)), other = int(offset_of(2));
-  bool inside = false;
-  uint i = unit;
-  for (uint d = rank_of(0); d-- > 0;) {
-    const uint n = dim(0, d), c = i % n;
-    i /= n;
-    from += int(c) * stride(1, d);
-    if (d == axis) inside = c >= start && c - start < length;
-    other += int(d == axis ? c - start : c) * stride(2, d);
-  }
-  y[offset_of(0) + unit] = inside ? rows[other] : cache[from];
+  int kept, by;
+  const bool inside = replaced(unit, axis, start, kept, by);
+  y[offset_of(0) + unit] = inside ? rows[by] : cache[kept];
 }

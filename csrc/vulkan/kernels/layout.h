@@ -12,11 +12,10 @@
 // Parameters of a dispatch: 32-bit words P[].
 #define P_UNITS 0    // units of work
 #define P_RESULTS 1  // number of results
-#define P_OPERANDS 2 // number of operands, absent ones included
-#define P_COMMAND 3  // index of the command, from 1
-#define P_FLAT 4     // 1: every tensor is contiguous and every operand present has the dims of result 0
-#define P_ATTRS 5    // where the attributes start in P
-#define P_BEFORE 6   // dispatch each: elements of the operands before that one
+#define P_COMMAND 2  // index of the command, from 1
+#define P_FLAT 3     // 1: every tensor is contiguous and every operand present has the dims of result 0
+#define P_ATTRS 4    // where the attributes start in P
+#define P_BEFORE 5   // dispatch each: elements of the operands before that one
 #define P_TENSORS 8
 
 // A tensor: results, then operands, T_WORDS each. Counts and offsets are in elements; 32 bits hold them, or the command is refused.
@@ -33,7 +32,7 @@
 //   bool, enum, dtype        value
 //   float                    bits of an f32
 //   optional int             present, value
-//   number                   kind (0 absent, 1 i64, 2 u64, 3 f64), low word, high word of its bits, and the value as f32
+//   number                   kind (0 absent, 1 i64, 2 u64, 3 f64), low word, high word of its bits
 //   list                     count (0xffffffff: absent), where its values start in P: one word each, ints or bits of f32
 //   string                   bytes, where they start in P, four to a word
 #define A_WORDS 4
@@ -54,9 +53,8 @@
 
 // Specialisation constants.
 #define S_LOCAL 0      // invocations of a workgroup
-#define S_SUBGROUP 1   // size of a subgroup
-#define S_OUT_DTYPE 2  // dtype of result 0
-#define S_IN_DTYPE 3   // + k: dtype of operand k < 8, 0 if absent
+#define S_OUT_DTYPE 1  // dtype of result 0
+#define S_IN_DTYPE 2   // + k: dtype of operand k < 8, 0 if absent
 #define S_ATTR 16      // + k: attribute k where it is a bool, an enum or a dtype
 
 #define TILE_M 64

@@ -3,6 +3,7 @@
 #define INDEX_OPERAND 1
 #include "types.glsl"
 #include "tensor.glsl"
+#include "axes.glsl"
 #include "index.glsl"
 
 // y = x; y[index[q.., :].., r..] (reduction)= u[q.., r..]. y may be x.
@@ -14,11 +15,7 @@ layout(std430, set = 0, binding = BIND_TENSORS + 3) readonly buffer U { STORE u[
 #include "scatter.glsl"
 
 // Rows that a tuple names together: those of the axes between its coordinates and the last axis.
-uint inner_rows() {
-  uint n = 1;
-  for (uint d = dim(2, rank_of(2) - 1); d + 1 < rank_of(0); d++) n *= dim(0, d);
-  return n;
-}
+uint inner_rows() { return extent(0, dim(2, rank_of(2) - 1), rank_of(0) - 1); }
 
 uint target_of(uint t, uint row) {
   const uint q = rank_of(2) - 1, k = dim(2, q), rank = rank_of(0);

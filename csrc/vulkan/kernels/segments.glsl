@@ -7,11 +7,7 @@
 // Result 0 is [outer.., size, inner..]; rows are counted without its last axis, which is size itself where axis is the last.
 uint segment_axis() { return axis_of(attr_int(SIZE_AXIS), rank_of(0)); }
 
-uint rows_behind(uint axis) {
-  uint n = 1;
-  for (uint d = axis + 1; d + 1 < rank_of(0); d++) n *= dim(0, d);
-  return n;
-}
+uint rows_behind(uint axis) { return extent(0, axis + 1, rank_of(0) - 1); }
 
 uint target_of(uint k, uint row) {
   const uint axis = segment_axis();

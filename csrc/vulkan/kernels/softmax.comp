@@ -40,21 +40,20 @@ Total sum_of(uint start, uint first, uint step_, float top) {
 
 // A maximum of NaN or an infinity makes the line NaN.
 void put(uint line, uint start, uint first, uint step_, float top, Total sum) {
-  const uint to = offset_of(0) + line / inner * n * inner + line % inner;
+  const uint to = offset_of(0) + line_start(line, n, inner);
   const float scale = magnitude(top) >= 0x7f800000u ? RLX_NAN : 1.0 / total_of(sum);
   uint k = first;
   for (; k < n; k += step_) y[to + k * inner] = store(rlx_mul(rlx_exp(rlx_sub(at(start, k), top)), scale));
   expect_end(k, n);
 }
 
-uint start_of(uint line) { return element_of(1, line / inner * n * inner + line % inner); }
+uint start_of(uint line) { return element_of(1, line_start(line, n, inner)); }
 
 void main() {
   const uint rank = rank_of(1), axis = axis_of(attr_int(Softmax_axis), rank);
   n = dim(1, axis);
   x_step = stride(1, axis);
-  inner = 1;
-  for (uint d = axis + 1; d < rank; d++) inner *= dim(1, d);
+  inner = extent(1, axis + 1, rank);
   const uint lines = count_of(0) / n, me = gl_LocalInvocationID.x;
   if (n <= SHORT || (inner > 1 && lines >= FEW)) {
     uint line = thread_unit();

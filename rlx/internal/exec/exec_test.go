@@ -33,11 +33,7 @@ func load(t *testing.T, g *ir.Graph, to *Target) *Program {
 		t.Fatal(err)
 	}
 	base := plan.NewConstants(g)
-	var data [][]byte
-	for _, c := range base.Tensors() {
-		data = append(data, c.Bytes())
-	}
-	w, err := to.Device.Weights(nil, data)
+	w, err := to.Device.Weights(nil, base.Data())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +65,34 @@ func run(p *Program, ctx context.Context, x []float32, i int64) ([]float32, erro
 	r.SetInput(1, ir.New([]int64{i}, 1).Bytes())
 	r.SetOutput(0, ir.New(y, 2, 3).Bytes())
 	return y, r.Run(ctx)
+}
+
+// bound is a runner of mixed with memory for its next run.
+func bound(t *testing.T, p *Program) *Runner {
+	t.Helper()
+	r, err := p.Runner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetInput(0, make([]byte, 24))
+	r.SetInput(1, make([]byte, 8))
+	r.SetOutput(0, make([]byte, 24))
+	return r
+}
+
+// profiled are the arguments of a run of mixed after it, with its profile and counters.
+func profiled(t *testing.T, p *Program) *backend.RunArgs {
+	t.Helper()
+	r, n := bound(t, p), len(p.Plan.Steps)
+	args := r.Args()
+	args.Profile, args.Counters = make([]uint64, 2*n), make([]uint32, n)
+	if err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if len(args.Profile) != 2*n || len(args.Counters) != n {
+		t.Fatal("a run changed the caller's profile")
+	}
+	return args
 }
 
 // Native and host segments alternate, and share one arena.
@@ -155,19 +179,7 @@ func TestConcurrentRuns(t *testing.T) {
 
 func TestProfile(t *testing.T) {
 	p := load(t, mixed(), target(t, func(r *ir.Row) bool { return r.Has(ir.Elementwise) }))
-	r, err := p.Runner()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := len(p.Plan.Steps)
-	args := r.Args()
-	args.Profile, args.Counters = make([]uint64, 2*n), make([]uint32, n)
-	r.SetInput(0, make([]byte, 24))
-	r.SetInput(1, make([]byte, 8))
-	r.SetOutput(0, make([]byte, 24))
-	if err := r.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	args := profiled(t, p)
 	for i, s := range p.Plan.Steps {
 		if native := s.Place != plan.Host; (args.Counters[i] == 1) != native {
 			t.Errorf("%s ran natively %d times", s.Node, args.Counters[i])
@@ -175,8 +187,5 @@ func TestProfile(t *testing.T) {
 		if args.Profile[2*i] > args.Profile[2*i+1] {
 			t.Errorf("%s ran from %d to %d", s.Node, args.Profile[2*i], args.Profile[2*i+1])
 		}
-	}
-	if len(args.Profile) != 2*n || len(args.Counters) != n {
-		t.Error("a run changed the caller's profile")
 	}
 }

@@ -140,19 +140,7 @@ func TestRunsOn(t *testing.T) {
 	to := private(t, elementwise)
 	withHost(t, to, func(r *ir.Row) bool { return r.Name == "Sort" })
 	p := load(t, mixed(), to)
-	r, err := p.Runner()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := len(p.Plan.Steps)
-	args := r.Args()
-	args.Profile, args.Counters = make([]uint64, 2*n), make([]uint32, n)
-	r.SetInput(0, make([]byte, 24))
-	r.SetInput(1, make([]byte, 8))
-	r.SetOutput(0, make([]byte, 24))
-	if err := r.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	args := profiled(t, p)
 	last := uint64(0)
 	for i, s := range p.Plan.Steps {
 		want := map[string]string{"Sort": "other", "Gather": "ref", "Concat": "ref"}[s.Command.Row.Name]
@@ -178,13 +166,7 @@ func TestCancelOnBothSides(t *testing.T) {
 	to := private(t, elementwise)
 	c := withHost(t, to, everything)
 	p := load(t, mixed(), to)
-	r, err := p.Runner()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.SetInput(0, make([]byte, 24))
-	r.SetInput(1, make([]byte, 8))
-	r.SetOutput(0, make([]byte, 24))
+	r := bound(t, p)
 	r.cancel()
 	for i := range p.Plan.Segments {
 		s := &p.Plan.Segments[i]

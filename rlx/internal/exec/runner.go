@@ -69,10 +69,8 @@ func (r *Runner) openHost() error {
 	r.regions = make([][]backend.Region, len(p.Plan.Segments))
 	mem := r.host.Arena.Bytes()
 	for i, s := range p.Plan.Segments {
-		for _, list := range [][]plan.Transfer{s.Down, s.Up} {
-			for _, t := range list {
-				r.regions[i] = append(r.regions[i], backend.Region{Offset: t.Offset, Host: mem[t.Offset : t.Offset+t.Bytes]})
-			}
+		for _, t := range s.Carry {
+			r.regions[i] = append(r.regions[i], backend.Region{Offset: t.Offset, Host: mem[t.Offset : t.Offset+t.Bytes]})
 		}
 	}
 	return nil

@@ -1,4 +1,3 @@
-// Package gen prints files that derive from the tables of package op.
 package gen
 
 import (
@@ -108,7 +107,9 @@ var cpp = language{
 	value:  "V",
 	truth:  "auto",
 	local:  func(bool) string { return "auto" },
-	number: func(v float64) string { return "splat<V>(" + number(v) + ")" },
+	number: func(v float64) string {
+		return "splat<V>(" + literal(v, 64, "__builtin_inf()", `__builtin_nan("")`) + ")"
+	},
 	primitive: func(fn string, args []string) string {
 		if fn == "and" || fn == "or" || fn == "not" { // operators in C++, so conditions have these names
 			fn = "m" + fn
@@ -248,17 +249,17 @@ func (p *scalarPrinter) call(fn string, args []string) string {
 
 func callText(name string, args []string) string { return name + "(" + strings.Join(args, ", ") + ")" }
 
-// number is a C++ literal of v.
-func number(v float64) string {
+// literal is v in the fewest digits that give it as a float of the bits.
+func literal(v float64, bits int, inf, nan string) string {
 	switch {
 	case math.IsInf(v, 1):
-		return "__builtin_inf()"
+		return inf
 	case math.IsInf(v, -1):
-		return "-__builtin_inf()"
+		return "-" + inf
 	case v != v:
-		return `__builtin_nan("")`
+		return nan
 	}
-	t := strconv.FormatFloat(v, 'g', -1, 64)
+	t := strconv.FormatFloat(v, 'g', -1, bits)
 	if !strings.ContainsAny(t, ".e") {
 		t += ".0"
 	}

@@ -47,7 +47,7 @@ func TestRunsNothing(t *testing.T) {
 	x := g.Input("x", ir.F32, ir.Dims(4))
 	g.Output("y", op.Add(op.Exp(x), g.Constant(ir.New([]float32{1, 2, 3, 4}, 4))))
 	base := plan.NewConstants(g)
-	w, err := d.Weights(nil, [][]byte{base.Tensors()[0].Bytes()})
+	w, err := d.Weights(nil, base.Data())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,13 +40,13 @@ func (s *Support) fits(n *ir.Node) bool {
 		return true
 	}
 	for _, t := range n.Types {
-		if !s.FitsType(t) {
+		if !s.fitsType(t) {
 			return false
 		}
 	}
 	for _, v := range n.In {
 		for ; !v.IsZero(); v = v.Node().In[0] { // a view touches memory of what it is a view of
-			if !s.FitsType(v.Type()) {
+			if !s.fitsType(v.Type()) {
 				return false
 			}
 			if !v.Node().Row.Has(ir.View) {
@@ -56,10 +57,10 @@ func (s *Support) fits(n *ir.Node) bool {
 	return true
 }
 
-// FitsType says whether the device takes a tensor of type t; one of unknown size may fit.
-func (s *Support) FitsType(t ir.Type) bool {
+// fitsType says whether the device takes a tensor of type t; one of unknown size may fit.
+func (s *Support) fitsType(t ir.Type) bool {
 	n, ok := ir.Count(t.Shape).Static()
-	return s.MaxBytes == 0 || !ok || n <= s.MaxBytes/int64(max(t.DType.Size(), 1))
+	return !ok || n <= s.MaxBytes/int64(max(t.DType.Size(), 1))
 }
 
 // Strided says whether n's kernel takes operands of any strides.
@@ -122,6 +123,23 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s does not support %d of the graph's nodes: %s", e.Backend, len(e.Nodes), strings.Join(parts, ", "))
 }
 
+// errNeither is why a node that is not composite is unsupported.
+var errNeither = errors.New("no kernel and no decomposition")
+
+// Supported finds the nodes that no shapes can make runnable.
+func Supported(g *ir.Graph, s *Support) error {
+	var bad []Unsupported
+	for _, n := range g.Nodes {
+		if !s.fine(n) && !n.Row.Composite() && !s.Host(n) {
+			bad = append(bad, Unsupported{n.Name, n.Row.Name, keyDType(n), errNeither.Error()})
+		}
+	}
+	if len(bad) > 0 {
+		return &UnsupportedError{s.Backend, bad}
+	}
+	return nil
+}
+
 // maxDepth bounds how deep decompositions nest.
 const maxDepth = 16
 
@@ -167,7 +185,7 @@ func (s *Support) fine(n *ir.Node) bool {
 // composable says why n's decomposition does not end in native nodes, nil if it does. It tries on a scratch graph.
 func (s *Support) composable(n *ir.Node, depth int) error {
 	if !n.Row.Composite() {
-		return fmt.Errorf("no kernel and no decomposition")
+		return errNeither
 	}
 	if depth >= maxDepth {
 		return fmt.Errorf("decompositions nest deeper than %d", maxDepth)

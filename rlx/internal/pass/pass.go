@@ -1,4 +1,4 @@
-// Package pass transforms graphs: one file per pass, each a function Graph -> Graph. Passes ask the rows for bits and
+// Package pass transforms graphs: a pass is a function Graph -> Graph. Passes ask the rows for bits and
 // decompositions; they know no op by name.
 package pass
 

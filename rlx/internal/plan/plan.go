@@ -69,8 +69,14 @@ func (c *Constants) add(t *ir.Tensor) int {
 	return i
 }
 
-// Tensors lists the constants in order of number.
-func (c *Constants) Tensors() []*ir.Tensor { return c.list }
+// Data is the memory of the constants in order of number.
+func (c *Constants) Data() [][]byte {
+	data := make([][]byte, len(c.list))
+	for i, t := range c.list {
+		data[i] = t.Bytes()
+	}
+	return data
+}
 
 func (c *Constants) child() *Constants {
 	d := &Constants{list: c.list[:len(c.list):len(c.list)], index: map[*ir.Tensor]int{}}

@@ -477,8 +477,8 @@ func TestConstants(t *testing.T) {
 	x := g.Input("x", ir.F32, ir.Dims(2))
 	a := op.Add(x, g.Param("w", shared))
 	base := NewConstants(g)
-	if len(base.Tensors()) != 1 || base.Tensors()[0] != shared {
-		t.Fatalf("got %v", base.Tensors())
+	if len(base.list) != 1 || base.list[0] != shared {
+		t.Fatalf("got %v", base.list)
 	}
 	g.Output("y", op.Add(op.Mul(a, g.Constant(own)), g.Constant(own)))
 	for range 2 { // the base stays as it is
@@ -486,7 +486,7 @@ func TestConstants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Base != 1 || len(p.Consts) != 2 || p.Consts[0] != shared || p.Consts[1] != own || len(p.Program.Consts) != 2 || len(base.Tensors()) != 1 {
+		if p.Base != 1 || len(p.Consts) != 2 || p.Consts[0] != shared || p.Consts[1] != own || len(p.Program.Consts) != 2 || len(base.list) != 1 {
 			t.Errorf("base %d, constants %v", p.Base, p.Consts)
 		}
 	}

@@ -11,15 +11,13 @@ import (
 type Segment struct {
 	First, End int // steps
 	Host       bool
-	Down       []Transfer // to the host, before a host segment
-	Up         []Transfer // to the device, before a native one
+	Carry      []Transfer // to its side, before it runs
 }
 
 // Transfer is a piece of the arena that a segment reads and the other side wrote. It is carried only where the host cannot reach the arena.
 type Transfer struct {
 	Offset, Bytes int64
-	Node          *ir.Node // whose value it is
-	Step          int      // the first of the segment that reads it
+	Step          int // the first of the segment that reads it
 }
 
 // segments cuts the steps where the side changes, and lists what has to cross before each piece. A command fills the buffers of its results
@@ -46,7 +44,6 @@ func (p *planner) segments() []Segment {
 		for _, u := range p.uses[first:use] {
 			if u.result {
 				u.buf.onHost, u.buf.onDevice = host, !host
-				u.buf.writer = &p.plan.Steps[i]
 			}
 		}
 	}
@@ -55,13 +52,13 @@ func (p *planner) segments() []Segment {
 
 // need says that a step of the segment reads b.
 func (s *Segment) need(b *buffer, step int) {
-	list, valid := &s.Up, &b.onDevice
+	valid := &b.onDevice
 	if s.Host {
-		list, valid = &s.Down, &b.onHost
+		valid = &b.onHost
 	}
 	if !*valid {
 		*valid = true
-		*list = append(*list, Transfer{Offset: b.offset, Bytes: b.bytes, Node: b.writer.Node, Step: step})
+		s.Carry = append(s.Carry, Transfer{Offset: b.offset, Bytes: b.bytes, Step: step})
 	}
 }
 

@@ -23,9 +23,6 @@ var kernels = map[string]kernel{}
 // on binds the meaning of the op called name. Family files call it in init.
 func on(name string, k kernel) { kernels[name] = k }
 
-// Has says whether the op called name has a meaning here; the conformance suite wants it of every row.
-func Has(name string) bool { return kernels[name] != nil }
-
 // Mask takes capabilities away, so that the conformance suite reaches every path of the compiler.
 type Mask struct {
 	Keep    func(*ir.Row) bool // rows that stay native; nil for all

@@ -50,21 +50,28 @@ func wantCode(t *testing.T, err error, code backend.Code, text string) {
 	}
 }
 
+// loaded is stretches on a masked device, with an arena.
+func loaded(t *testing.T, m Mask) (backend.Program, backend.Arena) {
+	t.Helper()
+	d, err := New("test", m).Open(0, backend.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.Load(nil, stretches(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := p.NewArena()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, a
+}
+
 // A run takes the commands between two staged ones, all of them, and profiles them from index 0.
 func TestStretches(t *testing.T) {
 	for _, private := range []bool{false, true} {
-		d, err := New("test", Mask{Private: private}).Open(0, backend.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := d.Load(nil, stretches(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := p.NewArena()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, a := loaded(t, Mask{Private: private})
 		out := [][]byte{make([]byte, 16), make([]byte, 16), make([]byte, 16)}
 		args := &backend.RunArgs{Inputs: [][]byte{f32(1, 2, 3, 4)}, Outputs: out, Arena: a}
 		for _, bad := range [][2]int{{0, 4}, {0, 2}, {1, 1}, {1, 3}, {2, 1}, {3, 1}, {0, 0}, {2, 3}, {-1, 1}} {
@@ -91,18 +98,7 @@ func TestStretches(t *testing.T) {
 
 // A private arena is out of reach but for Write and Read, and forgets with each run.
 func TestPrivateArena(t *testing.T) {
-	d, err := New("test", Mask{Private: true}).Open(0, backend.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := d.Load(nil, stretches(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := p.NewArena()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, a := loaded(t, Mask{Private: true})
 	if a.Bytes() != nil {
 		t.Error("the arena has bytes")
 	}
