@@ -25,6 +25,7 @@ type Program struct {
 	inputs  []input
 	symbols []string // that a feed binds, by number
 	outputs []string
+	stacks  []stack // outputs whose length only a run tells
 	consts  *plan.Constants
 	weights backend.Weights
 	skipped []error // why earlier choices of Prefer were not taken
@@ -77,8 +78,10 @@ func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	var err error
 	p.graph, err = pass.Pipeline(g, []pass.Pass{
 		{Name: "dce", Run: pass.DCE},
+		{Name: "inline", Run: pass.Inline},
 		{Name: "cse", Run: pass.CSE},
 		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, 0, p.eval(ctx)) }},
+		{Name: "inline", Run: pass.Inline},
 		{Name: "dce", Run: pass.DCE},
 	}, p.cfg.off, p.cfg.verify)
 	if err != nil {
@@ -87,11 +90,14 @@ func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	if err := pass.Supported(p.graph, p.target.Support); err != nil {
 		return err
 	}
+	for _, o := range p.graph.Outputs {
+		p.outputs = append(p.outputs, o.Name)
+	}
 	if err := p.declare(); err != nil {
 		return err
 	}
-	for _, o := range p.graph.Outputs {
-		p.outputs = append(p.outputs, o.Name)
+	if err := p.measure(); err != nil {
+		return err
 	}
 	p.consts = plan.NewConstants(p.graph)
 	if p.weights, err = p.target.Device.Weights(nil, p.consts.Data()); err != nil {
@@ -147,9 +153,10 @@ const foldLimit = 1 << 20
 func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Program, error) {
 	t0 := time.Now()
 	g, err := pass.Pipeline(p.graph, []pass.Pass{
-		{Name: "bind", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) }},
+		{Name: "bind", Whole: true, Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) }},
 		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) }},
-		{Name: "legalize", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) }},
+		{Name: "inline", Run: pass.Inline},
+		{Name: "legalize", Whole: true, Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) }},
 		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) }},
 		{Name: "cse", Run: pass.CSE},
 		{Name: "dce", Run: pass.DCE},

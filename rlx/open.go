@@ -66,6 +66,9 @@ func openOne(name string, cfg *config) (*exec.Target, error) {
 	if h, ok := t.Backend.(interface{ HostBackend() string }); ok {
 		host = h.HostBackend()
 	}
+	if r, _, err := Lookup("ref"); err == nil {
+		t.Support.HostBodies(pass.NewSupport("ref", r.Caps(), nil))
+	}
 	if host == "ref" {
 		return t, nil
 	}
@@ -73,6 +76,7 @@ func openOne(name string, cfg *config) (*exec.Target, error) {
 	switch {
 	case err == nil:
 		t.Host = exec.NewHost(h.Device, h.Support)
+		t.Support.HostBodies(h.Support)
 	case !absent(err):
 		return nil, errors.Join(fmt.Errorf("%s: its host backend: %w", name, err), t.Close())
 	}

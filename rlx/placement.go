@@ -67,6 +67,9 @@ func (p *Program) planned(f func(e *exec.Program, carries bool)) error {
 		for _, s := range p.graph.Symbols() {
 			values[s] = 4
 		}
+		for _, s := range p.stacks {
+			values[p.symbols[s.symbol]] = s.rows.Load()
+		}
 		var err error
 		if e, err = p.build(context.Background(), values); err != nil {
 			return err

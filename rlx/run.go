@@ -325,6 +325,28 @@ func (p *Program) Run(ctx context.Context, feed Feed, opts ...RunOption) (Feed, 
 	if err != nil {
 		return nil, err
 	}
+	for {
+		p.expect(values)
+		list, err := p.runOnce(ctx, values, feed, rc)
+		if err != nil {
+			return nil, err
+		}
+		if all, err := p.trim(list, values); err != nil || !all {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		out := make(Feed, len(p.outputs))
+		for i, name := range p.outputs {
+			out[name] = list[i]
+		}
+		return out, nil
+	}
+}
+
+// runOnce is one run with these symbols: all outputs, the hidden ones too.
+func (p *Program) runOnce(ctx context.Context, values []int64, feed Feed, rc *runConfig) ([]*Tensor, error) {
 	e, err := p.acquire(ctx, values)
 	if err != nil {
 		return nil, err
@@ -338,19 +360,11 @@ func (p *Program) Run(ctx context.Context, feed Feed, opts ...RunOption) (Feed, 
 	for i := range p.inputs {
 		r.SetInput(i, feed[p.inputs[i].name].Bytes())
 	}
-	out := make(Feed, len(p.outputs))
-	for i, t := range e.prog.Plan.Program.Outputs {
-		y, err := ir.Zeros(t.DType, t.Dims...)
-		if err != nil {
-			return nil, err
-		}
-		out[p.outputs[i]] = y
-		r.SetOutput(i, y.Bytes())
-	}
-	if err := p.execute(ctx, e, r, rc); err != nil {
+	out, err := outputsOf(e.prog, r)
+	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return out, p.execute(ctx, e, r, rc)
 }
 
 // noOptions is what a Run without options reads; nobody writes it.
@@ -421,6 +435,10 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) error {
 	defer r.p.leave()
 	if r.closed {
 		return ErrClosed
+	}
+	if len(r.p.stacks) > 0 {
+		name := r.p.outputs[r.p.stacks[0].output]
+		return &FeedError{name, "output", "a length that is known before the run: use Run", r.p.graph.Outputs[r.p.stacks[0].output].Value.Type().String()}
 	}
 	if r.e == nil || !r.fits(in) {
 		if err := r.respecialise(ctx, in); err != nil {

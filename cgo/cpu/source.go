@@ -10,6 +10,7 @@ import (
 	_ "github.com/rlx-ml/rlx-go/csrc/common"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/attention"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/complex"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/control"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/conv"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/core"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/elementwise"

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define RLX_TABLE_HASH UINT64_C(0x899d63511b07000a)
+#define RLX_TABLE_HASH UINT64_C(0xafa4409402170ac3)
 
 typedef enum rlx_dtype {
   RLX_INVALID = 0,
@@ -94,6 +94,11 @@ typedef struct rlx_tensor {
   int64_t bytes;
   const void *data; /* 8-byte aligned */
 } rlx_tensor;
+typedef struct rlx_graph { /* a sub-graph: the words of its program, see rlx.h */
+  int64_t n; /* words; -1: absent */
+  const uint32_t *words;
+  void *program; /* decoded, of the library's own type */
+} rlx_graph;
 
 typedef enum rlx_op {
   RLX_OP_Activation = 1,
@@ -143,51 +148,54 @@ typedef enum rlx_op {
   RLX_OP_GroupNorm = 45,
   RLX_OP_Gru = 46,
   RLX_OP_Histogram = 47,
-  RLX_OP_Im2Col = 48,
-  RLX_OP_Input = 49,
-  RLX_OP_Interpolate3d = 50,
-  RLX_OP_KvAppend = 51,
-  RLX_OP_LayerNorm = 52,
-  RLX_OP_LayerNorm2d = 53,
-  RLX_OP_Lstm = 54,
-  RLX_OP_MatMul = 55,
-  RLX_OP_Narrow = 56,
-  RLX_OP_OneHot = 57,
-  RLX_OP_Pad = 58,
-  RLX_OP_Param = 59,
-  RLX_OP_Pool = 60,
-  RLX_OP_QConv2d = 61,
-  RLX_OP_QMatMul = 62,
-  RLX_OP_Quantize = 63,
-  RLX_OP_Reduce = 64,
-  RLX_OP_ReluBackward = 65,
-  RLX_OP_Reshape = 66,
-  RLX_OP_Resize = 67,
-  RLX_OP_ResizeNearest2x = 68,
-  RLX_OP_Reverse = 69,
-  RLX_OP_RmsNorm = 70,
-  RLX_OP_RngNormal = 71,
-  RLX_OP_RngUniform = 72,
-  RLX_OP_Rnn = 73,
-  RLX_OP_Roll = 74,
-  RLX_OP_Rope = 75,
-  RLX_OP_RoundToFormat = 76,
-  RLX_OP_ScatterAdd = 77,
-  RLX_OP_ScatterElements = 78,
-  RLX_OP_ScatterNd = 79,
-  RLX_OP_Slice = 80,
-  RLX_OP_Softmax = 81,
-  RLX_OP_Sort = 82,
-  RLX_OP_SplineActivation = 83,
-  RLX_OP_SplineActivationBackwardCoeff = 84,
-  RLX_OP_SplineActivationBackwardX = 85,
-  RLX_OP_StopGradient = 86,
-  RLX_OP_Tile = 87,
-  RLX_OP_TopK = 88,
-  RLX_OP_Transpose = 89,
-  RLX_OP_Trilu = 90,
-  RLX_OP_Where = 91,
-  RLX_NUM_OPS = 91 /* numbers are 1 to RLX_NUM_OPS */
+  RLX_OP_If = 48,
+  RLX_OP_Im2Col = 49,
+  RLX_OP_Input = 50,
+  RLX_OP_Interpolate3d = 51,
+  RLX_OP_KvAppend = 52,
+  RLX_OP_LayerNorm = 53,
+  RLX_OP_LayerNorm2d = 54,
+  RLX_OP_Lstm = 55,
+  RLX_OP_MatMul = 56,
+  RLX_OP_Narrow = 57,
+  RLX_OP_OneHot = 58,
+  RLX_OP_Pad = 59,
+  RLX_OP_Param = 60,
+  RLX_OP_Pool = 61,
+  RLX_OP_QConv2d = 62,
+  RLX_OP_QMatMul = 63,
+  RLX_OP_Quantize = 64,
+  RLX_OP_Reduce = 65,
+  RLX_OP_ReluBackward = 66,
+  RLX_OP_Reshape = 67,
+  RLX_OP_Resize = 68,
+  RLX_OP_ResizeNearest2x = 69,
+  RLX_OP_Reverse = 70,
+  RLX_OP_RmsNorm = 71,
+  RLX_OP_RngNormal = 72,
+  RLX_OP_RngUniform = 73,
+  RLX_OP_Rnn = 74,
+  RLX_OP_Roll = 75,
+  RLX_OP_Rope = 76,
+  RLX_OP_RoundToFormat = 77,
+  RLX_OP_Scan = 78,
+  RLX_OP_ScatterAdd = 79,
+  RLX_OP_ScatterElements = 80,
+  RLX_OP_ScatterNd = 81,
+  RLX_OP_Slice = 82,
+  RLX_OP_Softmax = 83,
+  RLX_OP_Sort = 84,
+  RLX_OP_SplineActivation = 85,
+  RLX_OP_SplineActivationBackwardCoeff = 86,
+  RLX_OP_SplineActivationBackwardX = 87,
+  RLX_OP_StopGradient = 88,
+  RLX_OP_Tile = 89,
+  RLX_OP_TopK = 90,
+  RLX_OP_Transpose = 91,
+  RLX_OP_Trilu = 92,
+  RLX_OP_Where = 93,
+  RLX_OP_While = 94,
+  RLX_NUM_OPS = 94 /* numbers are 1 to RLX_NUM_OPS */
 } rlx_op;
 
 static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
@@ -196,12 +204,13 @@ static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
     "Conjugate", "Constant", "Conv", "Conv3d", "ConvTranspose2d", "ConvTranspose3d", "Copy", "CumMax", "CumProd",
     "Cumsum", "CumsumBackward", "DequantMatMul", "DequantMoEWeights", "Dequantize", "DotGeneral", "DoubleSingle",
     "DynamicUpdateSlice", "Expand", "Fft", "Fma", "FusedConvBiasAct", "FusedResidualLN", "FusedResidualRmsNorm",
-    "GatedResidual", "Gather", "GatherBackward", "GatherElements", "GatherNd", "GroupNorm", "Gru", "Histogram", "Im2Col",
-    "Input", "Interpolate3d", "KvAppend", "LayerNorm", "LayerNorm2d", "Lstm", "MatMul", "Narrow", "OneHot", "Pad",
-    "Param", "Pool", "QConv2d", "QMatMul", "Quantize", "Reduce", "ReluBackward", "Reshape", "Resize", "ResizeNearest2x",
-    "Reverse", "RmsNorm", "RngNormal", "RngUniform", "Rnn", "Roll", "Rope", "RoundToFormat", "ScatterAdd",
-    "ScatterElements", "ScatterNd", "Slice", "Softmax", "Sort", "SplineActivation", "SplineActivationBackwardCoeff",
-    "SplineActivationBackwardX", "StopGradient", "Tile", "TopK", "Transpose", "Trilu", "Where",
+    "GatedResidual", "Gather", "GatherBackward", "GatherElements", "GatherNd", "GroupNorm", "Gru", "Histogram", "If",
+    "Im2Col", "Input", "Interpolate3d", "KvAppend", "LayerNorm", "LayerNorm2d", "Lstm", "MatMul", "Narrow", "OneHot",
+    "Pad", "Param", "Pool", "QConv2d", "QMatMul", "Quantize", "Reduce", "ReluBackward", "Reshape", "Resize",
+    "ResizeNearest2x", "Reverse", "RmsNorm", "RngNormal", "RngUniform", "Rnn", "Roll", "Rope", "RoundToFormat", "Scan",
+    "ScatterAdd", "ScatterElements", "ScatterNd", "Slice", "Softmax", "Sort", "SplineActivation",
+    "SplineActivationBackwardCoeff", "SplineActivationBackwardX", "StopGradient", "Tile", "TopK", "Transpose", "Trilu",
+    "Where", "While",
 };
 
 typedef enum rlx_UnaryFn {
@@ -524,6 +533,11 @@ typedef struct rlx_HistogramAttrs {
   int64_t dtype; /* dtype */
 } rlx_HistogramAttrs;
 
+typedef struct rlx_IfAttrs {
+  rlx_graph then_branch;
+  rlx_graph else_branch;
+} rlx_IfAttrs;
+
 typedef struct rlx_Im2ColAttrs {
   rlx_ints stride;
   rlx_ints dilation;
@@ -737,6 +751,15 @@ typedef struct rlx_RoundToFormatAttrs {
   int64_t block_size;
 } rlx_RoundToFormatAttrs;
 
+typedef struct rlx_ScanAttrs {
+  rlx_graph body;
+  rlx_optint length;
+  int64_t num_carries;
+  int64_t num_captures;
+  int64_t reverse; /* bool */
+  int64_t num_checkpoints;
+} rlx_ScanAttrs;
+
 typedef enum rlx_ScatterReduction {
     rlx_ScatterReduction_none = 0, rlx_ScatterReduction_add = 1, rlx_ScatterReduction_mul = 2,
     rlx_ScatterReduction_max = 3, rlx_ScatterReduction_min = 4,
@@ -788,6 +811,15 @@ typedef struct rlx_TriluAttrs {
   int64_t diagonal;
 } rlx_TriluAttrs;
 
+typedef struct rlx_WhileAttrs {
+  rlx_graph cond;
+  rlx_graph body;
+  rlx_optint num_carries;
+  int64_t max_trips;
+  int64_t num_emits;
+  rlx_ints capacity;
+} rlx_WhileAttrs;
+
 /* What the loader checks of a command, for files that define RLX_OP_TABLE. */
 #ifdef RLX_OP_TABLE
 enum { RLX_OP_LEAF = 1u };
@@ -800,7 +832,7 @@ typedef struct rlx_op_info {
   uint32_t same;            /* bit i: operand i has the dtype of the other operands in this set */
   uint16_t attr_bytes;      /* of the attribute struct */
   uint16_t min_in, max_in;  /* operands, absent ones included; a max_in of 65535 means any number */
-  uint8_t declared, num_out, flags;
+  uint8_t declared, num_out, flags; /* a num_out of 255 means any number from 1 */
 } rlx_op_info;
 
 static const uint16_t rlx_enums_Activation[] = {58};
@@ -866,6 +898,7 @@ static const uint32_t rlx_in_GroupNorm[] = {0x03c00, 0x03c00, 0x03c00};
 static const uint16_t rlx_enums_Gru[] = {3};
 static const uint32_t rlx_in_Gru[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x00030};
 static const uint32_t rlx_in_Histogram[] = {0x03ffc};
+static const uint32_t rlx_in_If[] = {0x00002, 0x7fffe};
 static const uint16_t rlx_enums_Im2Col[] = {4};
 static const uint32_t rlx_in_Im2Col[] = {0x03c00};
 static const uint32_t rlx_in_Interpolate3d[] = {0x7fffe};
@@ -903,6 +936,7 @@ static const uint16_t rlx_enums_Rope[] = {3};
 static const uint32_t rlx_in_Rope[] = {0x03c00, 0x03c00, 0x03c00, 0x00030};
 static const uint16_t rlx_enums_RoundToFormat[] = {4};
 static const uint32_t rlx_in_RoundToFormat[] = {0x01000};
+static const uint32_t rlx_in_Scan[] = {0x7fffe};
 static const uint32_t rlx_in_ScatterAdd[] = {0x07ffc, 0x013fc, 0x07ffc};
 static const uint16_t rlx_enums_ScatterElements[] = {5};
 static const uint32_t rlx_in_ScatterElements[] = {0x7fffe, 0x013fc, 0x7fffe};
@@ -920,6 +954,7 @@ static const uint32_t rlx_in_TopK[] = {0x03ffe};
 static const uint32_t rlx_in_Transpose[] = {0x7fffe};
 static const uint32_t rlx_in_Trilu[] = {0x07ffe};
 static const uint32_t rlx_in_Where[] = {0x00002, 0x7fffe, 0x7fffe};
+static const uint32_t rlx_in_While[] = {0x7fffe};
 static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"", 0, 0, 0, 0, 0, 0, 0, 0, 0, RLX_OP_LEAF},
     {"eff", rlx_enums_Activation, rlx_in_Activation, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* Activation */
@@ -969,6 +1004,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"if", 0, rlx_in_GroupNorm, 0x6, 0x7, 16, 1, 3, 3, 1, 0}, /* GroupNorm */
     {"efb", rlx_enums_Gru, rlx_in_Gru, 0x78, 0x3f, 24, 3, 7, 7, 2, 0}, /* Gru */
     {"iffd", 0, rlx_in_Histogram, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Histogram */
+    {"gg", 0, rlx_in_If, 0x0, 0x0, 48, 1, 65535, 2, 255, 0}, /* If */
     {"IIIeI", rlx_enums_Im2Col, rlx_in_Im2Col, 0x0, 0x0, 72, 1, 1, 1, 1, 0}, /* Im2Col */
     {"sdI", 0, 0, 0x0, 0x0, 40, 0, 0, 0, 1, RLX_OP_LEAF}, /* Input */
     {"I", 0, rlx_in_Interpolate3d, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Interpolate3d */
@@ -998,6 +1034,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"II", 0, rlx_in_Roll, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Roll */
     {"eiib", rlx_enums_Rope, rlx_in_Rope, 0x8, 0x0, 32, 3, 4, 4, 1, 0}, /* Rope */
     {"sei", rlx_enums_RoundToFormat, rlx_in_RoundToFormat, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* RoundToFormat */
+    {"goiibi", 0, rlx_in_Scan, 0x0, 0x0, 72, 0, 65535, 1, 255, 0}, /* Scan */
     {"ii", 0, rlx_in_ScatterAdd, 0x4, 0x5, 16, 2, 3, 3, 1, 0}, /* ScatterAdd */
     {"ie", rlx_enums_ScatterElements, rlx_in_ScatterElements, 0x0, 0x5, 16, 3, 3, 3, 1, 0}, /* ScatterElements */
     {"e", rlx_enums_ScatterNd, rlx_in_ScatterNd, 0x0, 0x5, 8, 3, 3, 3, 1, 0}, /* ScatterNd */
@@ -1013,6 +1050,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"I", 0, rlx_in_Transpose, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Transpose */
     {"bi", 0, rlx_in_Trilu, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Trilu */
     {"", 0, rlx_in_Where, 0x0, 0x0, 8, 3, 3, 3, 1, 0}, /* Where */
+    {"ggoiiI", 0, rlx_in_While, 0x0, 0x0, 96, 0, 65535, 1, 255, 0}, /* While */
 };
 #endif
 

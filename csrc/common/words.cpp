@@ -158,6 +158,29 @@ int32_t tensor(Decoder &d, int64_t *to, const char *what) {
   return RLX_OK;
 }
 
+constexpr uint32_t kMaxDepth = 32;  // of sub-graphs
+
+// A sub-graph: the words of a program, which becomes one of its own.
+int32_t graph(Decoder &d, int64_t *to, const char *what) {
+  rlx_graph g = {-1, nullptr, nullptr};
+  const uint32_t n = u32(d);
+  if (n != RLX_ABSENT) {
+    if (!left(d, n)) return BAD(d, "%s: a sub-graph of %u words, but %llu are left", what, n, (unsigned long long)(d.end - d.at));
+    if (d.depth >= kMaxDepth) return BAD(d, "%s: sub-graphs nest deeper than %u", what, kMaxDepth);
+    Decoder inner = {};
+    inner.words = d.words + d.at, inner.count = n, inner.error = d.error;
+    inner.program_bytes = d.program_bytes, inner.command_bytes = d.command_bytes;
+    inner.around = d.around == nullptr ? d.program : d.around, inner.depth = d.depth + 1, inner.command = d.command;
+    const int32_t code = decode_words(inner);
+    if (inner.program != nullptr) inner.program->next = d.program->bodies, d.program->bodies = inner.program;
+    if (code != RLX_OK) return code;
+    g.n = n, g.words = inner.words, g.program = inner.program;
+    d.at += n;
+  }
+  std::memcpy(to, &g, sizeof g);
+  return RLX_OK;
+}
+
 int32_t attributes(Decoder &d, DecodedCommand *c, const rlx_op_info &info) {
   int64_t *to = static_cast<int64_t *>(take(d, info.attr_bytes));
   if (to == nullptr) return out_of_block(d);
@@ -201,7 +224,7 @@ int32_t attributes(Decoder &d, DecodedCommand *c, const rlx_op_info &info) {
         break;
       }
       case 't': code = tensor(d, to, what), to += 6; break;
-      default: return set_error(d.error, RLX_UNSUPPORTED, d.command, "%s: a graph, which words do not hold", what);
+      default: code = graph(d, to, what), to += 3; break;
     }
     if (code != RLX_OK) return code;
   }
@@ -243,8 +266,8 @@ int32_t command_header(Decoder &d, DecodedCommand *c) {
   if (words < 3 || words > d.count - start) return BAD(d, "%s: %u words, but %llu are left", name, words, (unsigned long long)(d.count - start));
   if (info.flags & RLX_OP_LEAF) return BAD(d, "%s: a leaf is not a command", name);
   c->staged = (d.words[start] & RLX_STAGED) != 0;
-  c->op = op, c->index = uint32_t(d.command), c->num_out = nums & 0xffff, c->num_in = nums >> 16;
-  if (c->num_out != info.num_out) return BAD(d, "%s: %u results, expected %u", name, c->num_out, unsigned(info.num_out));
+  c->op = op, c->index = uint32_t(d.command < 0 ? 0 : d.command), c->num_out = nums & 0xffff, c->num_in = nums >> 16;
+  if (info.num_out == 255 ? c->num_out == 0 : c->num_out != info.num_out) return BAD(d, "%s: %u results, expected %u", name, c->num_out, unsigned(info.num_out));
   if (c->num_in < info.min_in || c->num_in > info.max_in) return BAD(d, "%s: %u operands, expected %u to %u", name, c->num_in, unsigned(info.min_in), unsigned(info.max_in));
   if (c->num_in + c->num_out > words - 3) return BAD(d, "%s: %u operands and results in %u words", name, c->num_in + c->num_out, words);
   d.at = start + 3, d.end = start + words;
@@ -272,6 +295,7 @@ int32_t command(Decoder &d, DecodedCommand *c) {
 int32_t types(Decoder &d) {
   static const int order[] = {RLX_INPUT, RLX_OUTPUT, RLX_CONST, RLX_STATE};
   for (int s : order) {
+    if (d.around != nullptr && (s == RLX_CONST || s == RLX_STATE)) continue;
     int64_t *to = d.program->slot_bytes[s];
     for (uint32_t i = 0; i < d.program->slots[s]; i++) {
       if (!left(d, 1)) return BAD(d, "words are truncated");
@@ -304,6 +328,7 @@ int32_t header(Decoder &d, Header *h) {
   for (int i = 0; i < 4; i++) least += h->counts[i] = u32(d);
   least += 3 * uint64_t(h->commands = u32(d));
   if (least > d.count - d.at) return BAD(d, "%llu words, too few for the counts in the header", (unsigned long long)d.count);
+  if (d.around != nullptr && (h->counts[2] != 0 || h->counts[3] != 0)) return BAD(d, "a sub-graph with %u constants and %u states of its own", h->counts[2], h->counts[3]);
   return RLX_OK;
 }
 
@@ -320,14 +345,14 @@ int32_t bound(Decoder &d, const Header &h, uint64_t *size) {
   n += 8 * tensors + 64 + uint64_t(d.command_bytes) * h.commands;
   for (uint32_t i = 0; i < h.commands; i++) {
     DecodedCommand c;
-    d.command = int32_t(i);
+    if (d.around == nullptr) d.command = int32_t(i);
     const int32_t code = command_header(d, &c);
     if (code != RLX_OK) return code;
     // A list entry is two words and 8 bytes; bytes take a terminator and are aligned; an attribute takes at least one word.
     n += sizeof(Operand) * (uint64_t(c.num_in) + c.num_out) + rlx_op_table[c.op].attr_bytes + 16 * (d.end - d.at) + 64;
     d.at = d.end;
   }
-  d.command = -1;
+  if (d.around == nullptr) d.command = -1;
   d.at = at;
   *size = n;
   return RLX_OK;
@@ -335,16 +360,57 @@ int32_t bound(Decoder &d, const Header &h, uint64_t *size) {
 
 }  // namespace
 
+// Bodies lie behind one another among the attributes.
+const rlx_graph *graph_of(const DecodedCommand &c, uint32_t i) {
+  const char *at = static_cast<const char *>(c.attrs);
+  for (const char *kind = rlx_op_table[c.op].attrs; *kind != 0; kind++) {
+    if (*kind == 'g' && reinterpret_cast<const rlx_graph *>(at)->n >= 0 && i-- == 0) return reinterpret_cast<const rlx_graph *>(at);
+    at += *kind == 'g' ? 24 : *kind == 't' ? 48 : std::strchr("onIFs", *kind) != nullptr ? 16 : 8;
+  }
+  return nullptr;
+}
+
+DecodedProgram *body_of(const DecodedCommand &c, uint32_t i) {
+  const rlx_graph *g = graph_of(c, i);
+  return g == nullptr ? nullptr : static_cast<DecodedProgram *>(g->program);
+}
+
+uint32_t num_bodies(const DecodedCommand &c) {
+  uint32_t n = 0;
+  while (graph_of(c, n) != nullptr) n++;
+  return n;
+}
+
+void free_program(DecodedProgram *p) {
+  for (DecodedProgram *b = p->bodies; b != nullptr;) {
+    DecodedProgram *next = b->next;
+    free_program(b);
+    b = next;
+  }
+  memory_free(p);
+}
+
+void free_decoded(Decoder &d) {
+  if (d.program != nullptr) free_program(d.program);
+}
+
+uint64_t program_bytes(const DecodedProgram *p) {
+  uint64_t n = p->block_bytes;
+  for (const DecodedProgram *b = p->bodies; b != nullptr; b = b->next) n += program_bytes(b);
+  return n;
+}
+
 int32_t decode_words(Decoder &d) {
   Header h = {};
   uint64_t size = 0;
-  d.at = 0, d.end = d.count, d.command = -1;
+  d.at = 0, d.end = d.count;
+  if (d.around == nullptr) d.command = -1;
   int32_t code = header(d, &h);
   if (code == RLX_OK) code = bound(d, h, &size);
   if (code != RLX_OK) return code;
   d.end = d.count;
   d.block = static_cast<char *>(memory_alloc(size));
-  if (d.block == nullptr) return set_error(d.error, RLX_NO_MEMORY, -1, "no memory for a program of %llu bytes", (unsigned long long)size);
+  if (d.block == nullptr) return set_error(d.error, RLX_NO_MEMORY, d.command, "no memory for a program of %llu bytes", (unsigned long long)size);
   d.size = size;
   DecodedProgram *p = d.program = static_cast<DecodedProgram *>(take(d, d.program_bytes));
   std::memset(static_cast<void *>(p), 0, d.program_bytes);
@@ -356,15 +422,18 @@ int32_t decode_words(Decoder &d) {
     p->slots[1 + i] = h.counts[i];
     p->slot_bytes[1 + i] = static_cast<int64_t *>(take(d, 8 * uint64_t(h.counts[i])));
   }
+  if (d.around != nullptr) p->slots[RLX_CONST] = d.around->slots[RLX_CONST], p->slot_bytes[RLX_CONST] = d.around->slot_bytes[RLX_CONST];
   if ((code = types(d)) != RLX_OK) return code;
   p->num_commands = h.commands, p->command_bytes = d.command_bytes;
   p->command_block = take(d, uint64_t(d.command_bytes) * h.commands);
   std::memset(p->command_block, 0, uint64_t(d.command_bytes) * h.commands);
   for (uint32_t i = 0; i < h.commands; i++) {
-    d.command = int32_t(i);
-    if ((code = command(d, &p->decoded(i))) != RLX_OK) return code;
+    if (d.around == nullptr) d.command = int32_t(i);
+    DecodedCommand &c = p->decoded(i);
+    if ((code = command(d, &c)) != RLX_OK) return code;
+    if (d.around != nullptr && c.staged) return BAD(d, "%s: staged, in a sub-graph", op_name(c));
   }
-  d.command = -1;
+  if (d.around == nullptr) d.command = -1;
   if (d.at != d.count) return BAD(d, "%llu words follow the last command", (unsigned long long)(d.count - d.at));
   return RLX_OK;
 }

@@ -33,6 +33,12 @@ struct DecodedCommand {
   bool staged = false;  // the host runs it
 };
 
+struct DecodedProgram;
+
+// Sub-graph i of a command, in row order, decoded: its constants are those of the program around it, all else is its own.
+DecodedProgram *body_of(const DecodedCommand &c, uint32_t i);
+uint32_t num_bodies(const DecodedCommand &c);
+
 struct DecodedProgram {
   uint32_t num_commands;
   uint32_t command_bytes;        // of one command, with what the backend adds
@@ -40,14 +46,15 @@ struct DecodedProgram {
   uint32_t slots[kSlots];        // tensors in each slot; the arena counts as one
   int64_t *slot_bytes[kSlots];   // their sizes
   uint64_t block_bytes;          // of the block of memory that starts with this struct
+  DecodedProgram *bodies, *next; // the programs of sub-graphs, each in a block of its own
 
   DecodedCommand &decoded(uint32_t i) const { return *reinterpret_cast<DecodedCommand *>(static_cast<char *>(command_block) + uint64_t(i) * command_bytes); }
   // The bytes of the words' own arena.
   int64_t words_arena() const { return slot_bytes[RLX_ARENA][0]; }
 };
 
-// Words on their way to a program. Memory comes from one block whose size the first pass bounds; the loader frees it with memory_free,
-// also when decode_words fails.
+// Words on their way to a program. Memory comes from one block whose size the first pass bounds, and one for each sub-graph; the loader frees
+// them with free_program, also when decode_words fails.
 struct Decoder {
   const uint32_t *words;
   uint64_t count;
@@ -60,9 +67,17 @@ struct Decoder {
   uint64_t at, end;  // the next word; reads stop at end, the end of the current command
   uint64_t used, size;
   int32_t command;  // for errors
+
+  const DecodedProgram *around;  // the program whose constants this one reads, if it is that of a sub-graph
+  uint32_t depth;                // of sub-graphs around it
 };
 
 int32_t decode_words(Decoder &d);
+
+// Frees a program with the programs of its sub-graphs, or what decode_words left; counts its bytes with theirs.
+void free_program(DecodedProgram *p);
+void free_decoded(Decoder &d);
+uint64_t program_bytes(const DecodedProgram *p);
 
 // Bytes that o touches in its slot, [lo, hi). Operands that passed the decoder do not overflow.
 bool operand_extent(const Operand &o, int64_t *lo, int64_t *hi);

@@ -93,7 +93,7 @@ void destroy(rlx_program *p) {
   p->params.release();
   p->stretches.release();
   p->bound.release();
-  memory_free(p);
+  free_program(p);
 }
 
 }  // namespace
@@ -132,7 +132,7 @@ int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, ui
   d.program_bytes = sizeof(rlx_program), d.command_bytes = sizeof(DecodedCommand);
   int32_t code = decode_words(d);
   if (code != RLX_OK) {
-    memory_free(d.block);
+    free_decoded(d);
     return code;
   }
   rlx_program *p = static_cast<rlx_program *>(d.program);
@@ -149,7 +149,7 @@ int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, ui
   device->users.fetch_add(1, std::memory_order_relaxed);
   if (p->weights != nullptr) p->weights->users.fetch_add(1, std::memory_order_relaxed);
   info->arena_bytes = p->device_bytes;
-  info->native_bytes = p->block_bytes + p->params_piece.bytes;
+  info->native_bytes = program_bytes(p) + p->params_piece.bytes;
   info->commands = p->num_commands;
   *out = p;
   return RLX_OK;

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rlx-ml/rlx-go/rlx"
@@ -84,13 +85,41 @@ func (c *Case) kinds() []string {
 	return l
 }
 
+// needs is kinds with those in sub-graphs.
+func (c *Case) needs() []string {
+	if c.Graph == nil {
+		return append([]string{c.Op}, inAttrs(c.Attrs)...)
+	}
+	return c.Graph.needs()
+}
+
+func (s *GraphSpec) needs() []string {
+	var l []string
+	for _, n := range s.Nodes {
+		l = append(append(l, n.Op), inAttrs(n.Attrs)...)
+	}
+	return l
+}
+
+// inAttrs lists the kinds in the sub-graphs among attributes.
+func inAttrs(attrs map[string]json.RawMessage) []string {
+	var l []string
+	for _, raw := range attrs {
+		var s GraphSpec
+		if strings.Contains(string(raw), `"nodes"`) && json.Unmarshal(raw, &s) == nil {
+			l = append(l, s.needs()...)
+		}
+	}
+	return l
+}
+
 // String is the kind and name of the case.
 func (c *Case) String() string { return fmt.Sprintf("%s %q", strings.Join(c.kinds(), "+"), c.Name) }
 
 // Run builds, compiles and runs the case. nil is a pass, a *Skip says that it needs a kind that the table lacks or that the backend does
 // not support, anything else is a failure. opts choose the backend.
 func (c *Case) Run(ctx context.Context, opts ...rlx.Option) error {
-	for _, k := range c.kinds() {
+	for _, k := range c.needs() {
 		if _, err := ir.RowByName(k); err != nil {
 			return &Skip{Reason: "kind " + k + " is not in the op table", Kind: k}
 		}
@@ -208,14 +237,19 @@ func (c *Case) nodes(g *ir.Graph, in []ir.Value) ([]ir.Value, error) {
 	if c.Graph == nil {
 		return addNode(g, c.Op, c.Attrs, in)
 	}
+	return c.Graph.nodes(g, in)
+}
+
+// nodes adds the graph's nodes to g, with in for its inputs, and returns its outputs.
+func (s *GraphSpec) nodes(g *ir.Graph, in []ir.Value) ([]ir.Value, error) {
 	env := map[string]ir.Value{}
-	if len(in) != len(c.Graph.Inputs) {
-		return nil, fmt.Errorf("graph takes %d inputs, got %d", len(c.Graph.Inputs), len(in))
+	if len(in) != len(s.Inputs) {
+		return nil, fmt.Errorf("graph takes %d inputs, got %d", len(s.Inputs), len(in))
 	}
-	for i, name := range c.Graph.Inputs {
+	for i, name := range s.Inputs {
 		env[name] = in[i]
 	}
-	for _, n := range c.Graph.Nodes {
+	for _, n := range s.Nodes {
 		args := make([]ir.Value, len(n.In))
 		for i, name := range n.In {
 			if name == nil {
@@ -223,7 +257,7 @@ func (c *Case) nodes(g *ir.Graph, in []ir.Value) ([]ir.Value, error) {
 			}
 			v, ok := env[*name]
 			if !ok {
-				return nil, fmt.Errorf("%s reads undefined value %s", n.Op, *name)
+				return nil, fmt.Errorf("C9: %s reads undefined value %q", n.Op, *name)
 			}
 			args[i] = v
 		}
@@ -236,10 +270,10 @@ func (c *Case) nodes(g *ir.Graph, in []ir.Value) ([]ir.Value, error) {
 		}
 	}
 	var out []ir.Value
-	for _, name := range c.Graph.Outputs {
+	for _, name := range s.Outputs {
 		v, ok := env[name]
 		if !ok {
-			return nil, fmt.Errorf("graph output %s is undefined", name)
+			return nil, fmt.Errorf("C9: output reads undefined value %q", name)
 		}
 		out = append(out, v)
 	}
@@ -251,15 +285,23 @@ func addNode(g *ir.Graph, kind string, attrs map[string]json.RawMessage, in []ir
 	if err != nil {
 		return nil, err
 	}
-	given := map[string]string{}
+	given, graphs := map[string]string{}, map[string]*ir.Graph{}
 	for name, raw := range attrs {
+		if isGraph(row, name) {
+			sub, err := subGraph(name, raw)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", kind, err)
+			}
+			graphs[name] = sub
+			continue
+		}
 		text, err := attrText(row, name, raw)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind, err)
 		}
 		given[name] = text
 	}
-	a, err := row.NewAttrs(given)
+	a, err := row.NewAttrsWith(given, graphs)
 	if err != nil {
 		return nil, err
 	}
@@ -268,6 +310,29 @@ func addNode(g *ir.Graph, kind string, attrs map[string]json.RawMessage, in []ir
 		return nil, err
 	}
 	return n.Results(), nil
+}
+
+func isGraph(row *ir.Row, name string) bool {
+	return slices.ContainsFunc(row.Schema, func(a ir.Attr) bool { return a.Name == name && a.Kind == ir.AttrGraph })
+}
+
+// subGraph is a graph of the case form, for operands of any types.
+func subGraph(name string, raw json.RawMessage) (*ir.Graph, error) {
+	s := new(GraphSpec)
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("%s: got %.60s, expected a graph", name, raw)
+	}
+	return ir.Deferred(name, len(s.Inputs), func(g *ir.Graph, types []ir.Type) error {
+		in := make([]ir.Value, len(types))
+		for i, t := range types {
+			in[i] = g.Input(s.Inputs[i], t.DType, t.Shape)
+		}
+		out, err := s.nodes(g, in)
+		for i, v := range out {
+			g.Output(outputName(i), v)
+		}
+		return err
+	}), nil
 }
 
 // leafName is the name that an Input or Param declares.

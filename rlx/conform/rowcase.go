@@ -20,6 +20,7 @@ type rowCase struct {
 	label string
 
 	optional bool // may be refused: the row decides whether the shapes are legal
+	bound    bool // operands are neither constants nor views
 	fixed    bool // the values must stay as they are: no stride-0 operands
 	through  bool // results pass through memory of the arena, so that they may take over an operand's
 	fails    string

@@ -381,7 +381,22 @@ func (r *rowRun) runsNatively(c *rowCase) bool {
 			break
 		}
 	}
-	return r.native[r.row.Num()].Has(d) && !(r.composes && r.row.Composite())
+	return r.native[r.row.Num()].Has(d) && !(r.composes && r.row.Composite()) && r.nativeBodies(c)
+}
+
+// nativeBodies says whether the backend lists kernels for all that the case's sub-graphs hold: else they run on the host with their node.
+func (r *rowRun) nativeBodies(c *rowCase) bool {
+	all := true
+	for _, g := range r.row.Graphs(c.attrs) {
+		g.EachNode(func(n *ir.Node) {
+			d := n.Types[0].DType
+			if len(n.In) > 0 && !n.In[0].IsZero() {
+				d = n.In[0].DType()
+			}
+			all = all && (n.Row.Has(ir.Leaf) || n.Row.Has(ir.View) || r.native[n.Row.Num()].Has(d))
+		})
+	}
+	return all
 }
 
 // dispatched checks the counters: a row that the backend lists must have run in a native kernel.

@@ -33,6 +33,14 @@ func (a Attr) format(f reflect.Value) string {
 			return "nil"
 		}
 		return shapeText(v)
+	case *Graph:
+		switch {
+		case v == nil:
+			return "nil"
+		case v.build != nil:
+			return fmt.Sprintf("graph %q of %d inputs, not built yet", v.Name, v.arity)
+		}
+		return strings.TrimSpace(v.String())
 	}
 	switch f.Kind() {
 	case reflect.Float64:
@@ -127,6 +135,12 @@ func (a Attr) parse(f reflect.Value, s string) error {
 			return bad(err)
 		}
 		f.Set(reflect.ValueOf(t))
+	case AttrGraph:
+		g, err := ParseGraph(strings.NewReader(s))
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.Name, err)
+		}
+		f.Set(reflect.ValueOf(g))
 	case AttrInts, AttrFloats, AttrDims:
 		return a.parseList(f, s, bad)
 	default:
@@ -248,10 +262,14 @@ func (s Schema) formatAttrs(attrs any) string {
 }
 
 // fill sets the attributes named in given (text forms) and the defaults of the others. An unknown name and a missing required
-// attribute are errors.
-func (s Schema) fill(attrs reflect.Value, given map[string]string) error {
+// attribute are errors. Sub-graphs may come as they are.
+func (s Schema) fill(attrs reflect.Value, given map[string]string, graphs map[string]*Graph) error {
 	left := len(given)
 	for _, a := range s {
+		if g := graphs[a.Name]; g != nil && a.Kind == AttrGraph {
+			attrs.Field(a.field).Set(reflect.ValueOf(g))
+			continue
+		}
 		text, ok := given[a.Name]
 		switch {
 		case ok:

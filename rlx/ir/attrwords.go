@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -9,20 +10,39 @@ import (
 
 // Attributes in the command words, in row order: int, uint, float, number take two words (number three, its kind first), bool,
 // enum and dtype one, int? a flag and two. Lists and strings are a length (0xffffffff: absent) and their entries, dims as integers,
-// bytes padded to whole words. A tensor is a flag, dtype, rank, dims (two words each), byte length and bytes.
+// bytes padded to whole words. A tensor is a flag, dtype, rank, dims (two words each), byte length and bytes. A graph is a length in words
+// (0xffffffff: absent) and the words of the program that it became.
 
 const absentLen = math.MaxUint32
 
-// AppendAttrs encodes attrs, a pointer to the row's struct. Dims must be static by then.
-func (r *Row) AppendAttrs(w []uint32, attrs any) ([]uint32, error) {
+// AppendAttrs encodes attrs, a pointer to the row's struct. Dims must be static by then; bodies holds the words of the sub-graphs that
+// are present.
+func (r *Row) AppendAttrs(w []uint32, attrs any, bodies ...[]uint32) ([]uint32, error) {
 	v := reflect.ValueOf(attrs).Elem()
 	for _, a := range r.Schema {
 		var err error
+		if a.Kind == AttrGraph {
+			if w, bodies, err = appendBody(w, v.Field(a.field).Interface().(*Graph), bodies); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", r.Name, a.Name, err)
+			}
+			continue
+		}
 		if w, err = a.appendWords(w, v.Field(a.field)); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", r.Name, a.Name, err)
 		}
 	}
 	return w, nil
+}
+
+func appendBody(w []uint32, g *Graph, bodies [][]uint32) ([]uint32, [][]uint32, error) {
+	switch {
+	case g == nil:
+		return append(w, absentLen), bodies, nil
+	case len(bodies) == 0:
+		return nil, nil, errors.New("the sub-graph has no words")
+	}
+	w = append(w, uint32(len(bodies[0])))
+	return append(w, bodies[0]...), bodies[1:], nil
 }
 
 func put64(w []uint32, v uint64) []uint32 { return append(w, uint32(v), uint32(v>>32)) }
@@ -110,12 +130,17 @@ func (a Attr) appendWords(w []uint32, f reflect.Value) ([]uint32, error) {
 	return nil, fmt.Errorf("%s cannot be encoded", a.Kind)
 }
 
-// ReadAttrs decodes attributes, checks enums and ranges, and returns the words that follow.
-func (r *Row) ReadAttrs(w []uint32) (any, []uint32, error) {
+// ReadAttrs decodes attributes, checks enums and ranges, and returns the words that follow. body makes the sub-graph that stands for
+// the words of one.
+func (r *Row) ReadAttrs(w []uint32, body func(words []uint32) (*Graph, error)) (any, []uint32, error) {
 	v := reflect.New(r.attrs)
 	rd := wordReader{w: w}
 	for _, a := range r.Schema {
-		a.readWords(&rd, v.Elem().Field(a.field))
+		if a.Kind == AttrGraph {
+			rd.body(v.Elem().Field(a.field), body)
+		} else {
+			a.readWords(&rd, v.Elem().Field(a.field))
+		}
 		if rd.err != nil {
 			return nil, nil, fmt.Errorf("%s: %s: %w", r.Name, a.Name, rd.err)
 		}
@@ -156,6 +181,25 @@ func (r *wordReader) length(wordsEach int) (n int, absent bool) {
 		return 0, true
 	}
 	return int(v), false
+}
+
+func (r *wordReader) body(f reflect.Value, make func([]uint32) (*Graph, error)) {
+	n, absent := r.length(1)
+	if absent || r.err != nil {
+		return
+	}
+	words := r.w[:n:n]
+	r.w = r.w[n:]
+	if make == nil {
+		r.err = errors.New("a sub-graph, which nobody reads")
+		return
+	}
+	g, err := make(words)
+	if err != nil {
+		r.err = err
+		return
+	}
+	f.Set(reflect.ValueOf(g))
 }
 
 func (r *wordReader) bytes() []byte {
@@ -254,36 +298,72 @@ func (a Attr) readTensor(r *wordReader, f reflect.Value) {
 	f.Set(reflect.ValueOf(t))
 }
 
-// BindAttrs returns attrs with the symbols in its dims replaced; attrs itself where it mentions none.
-func (r *Row) BindAttrs(attrs any, values map[string]int64) any {
+// BindAttrs returns attrs with the symbols in its dims replaced, those of sub-graphs too; attrs itself where it mentions none.
+func (r *Row) BindAttrs(attrs any, values map[string]int64) (any, error) {
 	v := reflect.ValueOf(attrs).Elem()
 	var bound reflect.Value
-	for _, a := range r.Schema {
-		if a.Kind != AttrDims {
-			continue
-		}
-		dims := v.Field(a.field).Interface().([]Dim)
-		if !slices.ContainsFunc(dims, func(d Dim) bool { return !d.IsStatic() }) {
-			continue
-		}
+	set := func(a Attr, value any) {
 		if !bound.IsValid() {
 			bound = reflect.New(v.Type())
 			bound.Elem().Set(v)
 		}
-		out := make([]Dim, len(dims))
-		for i, d := range dims {
-			out[i] = d.Bind(values)
+		bound.Elem().Field(a.field).Set(reflect.ValueOf(value))
+	}
+	for _, a := range r.Schema {
+		switch a.Kind {
+		case AttrDims:
+			dims := v.Field(a.field).Interface().([]Dim)
+			if !slices.ContainsFunc(dims, func(d Dim) bool { return !d.IsStatic() }) {
+				continue
+			}
+			out := make([]Dim, len(dims))
+			for i, d := range dims {
+				out[i] = d.Bind(values)
+			}
+			set(a, out)
+		case AttrGraph:
+			g := v.Field(a.field).Interface().(*Graph)
+			if g == nil || g.build != nil || !g.symbolic() {
+				continue
+			}
+			sub, err := g.Bind(values)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", a.Name, err)
+			}
+			set(a, sub)
 		}
-		bound.Elem().Field(a.field).Set(reflect.ValueOf(out))
 	}
 	if !bound.IsValid() {
-		return attrs
+		return attrs, nil
 	}
-	return bound.Interface()
+	return bound.Interface(), nil
 }
 
-// AttrSymbols adds the names that the attributes' dims mention to into.
+// symbolic says whether a type or an attribute of the graph mentions a symbol.
+func (g *Graph) symbolic() bool {
+	names := map[string]bool{}
+	g.EachNode(func(n *Node) {
+		for _, t := range n.Types {
+			for _, d := range t.Shape {
+				d.Symbols(names)
+			}
+		}
+		n.Row.dimSymbols(n.Attrs, names)
+	})
+	return len(names) > 0
+}
+
+// AttrSymbols adds the names that the attributes' dims mention to into, those of sub-graphs too.
 func (r *Row) AttrSymbols(attrs any, into map[string]bool) {
+	r.dimSymbols(attrs, into)
+	for _, g := range r.Graphs(attrs) {
+		if g != nil {
+			g.EachNode(func(n *Node) { n.Row.dimSymbols(n.Attrs, into) })
+		}
+	}
+}
+
+func (r *Row) dimSymbols(attrs any, into map[string]bool) {
 	v := reflect.ValueOf(attrs).Elem()
 	for _, a := range r.Schema {
 		if a.Kind == AttrDims {

@@ -52,6 +52,9 @@ type Graph struct {
 	from    Origin
 	err     error
 	poison  *Node
+
+	build func(*Graph, []Type) error // of a deferred sub-graph
+	arity int                        // its inputs
 }
 
 // Output is a named result of the graph.
@@ -291,7 +294,7 @@ func bare(err error) error {
 }
 
 func (o *Op[A]) poisoned(g *Graph, v Value) []Value {
-	out := make([]Value, max(1, len(o.row.Results)))
+	out := make([]Value, max(1, o.row.numResults()))
 	for i := range out {
 		out[i] = v
 	}

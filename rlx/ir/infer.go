@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // Infer is what a row's Infer sees: operand types, and where to put result types and violated constraints.
@@ -54,8 +57,8 @@ func (r *Row) inferInto(n *Node) ([]Type, error) {
 			}
 		}
 	}
-	if len(t.out) != max(1, len(r.Results)) {
-		return nil, fmt.Errorf("%s: inferred %d results, expected %d", r.Name, len(t.out), len(r.Results))
+	if n := r.numResults(); len(t.out) != n && n >= 0 {
+		return nil, fmt.Errorf("%s: inferred %d results, expected %d", r.Name, len(t.out), n)
 	}
 	return t.out, nil
 }
@@ -76,7 +79,7 @@ func (t *Infer) operands(r *Row) {
 		t.fail("got %d operands, expected %d to %d", len(in), least, max(most, least))
 		return
 	}
-	for len(in) < len(r.In) { // trailing optional operands
+	for len(in) < len(r.In) && !r.In[len(in)].Variadic { // trailing optional operands
 		in = append(in, Value{})
 	}
 	t.n.In = in
@@ -84,7 +87,7 @@ func (t *Infer) operands(r *Row) {
 	for i, v := range in {
 		o := r.operand(i)
 		if v.IsZero() {
-			if !o.Optional {
+			if !o.Optional || o.Variadic {
 				t.fail("operand %s is missing", o.Name)
 				return
 			}
@@ -152,6 +155,39 @@ func (t *Infer) Out(types ...Type) { t.out = types }
 
 // Unknown is a length that the inference cannot express: a symbol of its own.
 func (t *Infer) Unknown(axis int) Dim { return Sym(fmt.Sprint(unknownSymbol(t.n.Name), axis)) }
+
+// Measured is a length that only a run tells: a symbol of its own. Result number by of the node, an i64 of rank 0, holds it after the run. The
+// runtime binds the symbol to a number of rows that it has memory for, and trims.
+func (t *Infer) Measured(by int) Dim {
+	return Sym(fmt.Sprint(measuredSymbol, SymbolName(t.n.Name), ".", by))
+}
+
+const measuredSymbol = "?rows#"
+
+// Measured returns the lengths among v's dims that only a run tells.
+func (v Value) Measured() []string {
+	set := map[string]bool{}
+	for _, d := range v.Shape() {
+		d.Symbols(set)
+	}
+	var list []string
+	for s := range set {
+		if strings.HasPrefix(s, measuredSymbol) {
+			list = append(list, s)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// MeasuredBy is the result of v's node that holds a length which Measured named.
+func (v Value) MeasuredBy(symbol string) (Value, bool) {
+	i, err := strconv.Atoi(symbol[strings.LastIndexByte(symbol, '.')+1:])
+	if err != nil || !strings.HasPrefix(symbol, measuredSymbol) || v.n == nil || i < 0 || i >= len(v.n.Types) || v.n.Types[i].DType != I64 || len(v.n.Types[i].Shape) != 0 {
+		return Value{}, false
+	}
+	return v.n.Out(i), true
+}
 
 func unknownSymbol(node string) string { return "?" + SymbolName(node) + "." }
 

@@ -45,7 +45,7 @@ type Operand struct {
 	Name     string
 	DTypes   DTypeSet
 	Optional bool
-	Variadic bool   // one or more; the last operand only
+	Variadic bool   // one or more, or with Optional any number, none of them absent; the last operand only
 	DTypeC   string // constraint cited for a dtype outside the set, where it is not the row's
 }
 
@@ -56,6 +56,11 @@ func Opt(name string, dtypes DTypeSet) Operand {
 }
 func Many(name string, dtypes DTypeSet) Operand {
 	return Operand{Name: name, DTypes: dtypes, Variadic: true}
+}
+
+// Any is any number of operands, none included.
+func Any(name string, dtypes DTypeSet) Operand {
+	return Operand{Name: name, DTypes: dtypes, Variadic: true, Optional: true}
 }
 
 // Cite is the operand with a constraint of its own for illegal dtypes.
@@ -75,7 +80,7 @@ type Tolerance struct {
 type Row struct {
 	Name, Family, Doc string
 	In                []Operand
-	Results           []string // names of the results, "y" if one
+	Results           []string // names of the results, "y" if one; a last one that ends in ... stands for any number
 	Bits              Bits
 	DTypeC            string // constraint cited when an operand has a dtype outside its set
 	SameC             string // constraint cited when operands that the row declares with one set differ in dtype
@@ -86,6 +91,7 @@ type Row struct {
 	attrs     reflect.Type
 	infer     func(*Infer, any)
 	decompose func(*Node, any) []Value
+	inline    func(*Node, any) []Value
 	vjp       func(*Grad, any) []Value
 	num       int
 }
@@ -100,6 +106,7 @@ type Def[A any] struct {
 	SameC     string                      // constraint cited when the operands do not share one dtype; empty: they need not
 	Infer     func(t *Infer, a *A)        // result types; errors cite the spec's constraints
 	Decompose func(n *Node, a *A) []Value // the same function out of more primitive rows; nil for a primitive
+	Inline    func(n *Node, a *A) []Value // a control node without its control flow, where the operands decide that; nil where they do not
 	VJP       func(g *Grad, a *A) []Value // one cotangent per operand, zero Value for none
 	NoGrad    string                      // why there is no VJP
 	Tol       Tolerance
@@ -164,6 +171,9 @@ func (o *Op[A]) Define(d Def[A]) {
 	}
 	if d.Decompose != nil {
 		r.decompose = func(n *Node, a any) []Value { return d.Decompose(n, a.(*A)) }
+	}
+	if d.Inline != nil {
+		r.inline = func(n *Node, a any) []Value { return d.Inline(n, a.(*A)) }
 	}
 	if d.VJP != nil {
 		r.vjp = func(g *Grad, a any) []Value { return d.VJP(g, a.(*A)) }
@@ -266,10 +276,34 @@ func (r *Row) Decompose(n *Node) []Value {
 	return r.decompose(n, n.Attrs)
 }
 
+// Inline is the node without its control flow, in the graph of n's operands; nil where that is not decided yet.
+func (r *Row) Inline(n *Node) []Value {
+	if r.inline == nil {
+		return nil
+	}
+	return r.inline(n, n.Attrs)
+}
+
+// AnyResults says whether a node's attributes decide how many results it has.
+func (r *Row) AnyResults() bool {
+	return len(r.Results) > 0 && strings.HasSuffix(r.Results[len(r.Results)-1], "...")
+}
+
+// numResults is how many results a node has, -1 where its attributes decide.
+func (r *Row) numResults() int {
+	if r.AnyResults() {
+		return -1
+	}
+	return max(1, len(r.Results))
+}
+
 // NewAttrs fills an attribute struct (returned as a pointer) from text forms: see Attr.
-func (r *Row) NewAttrs(given map[string]string) (any, error) {
+func (r *Row) NewAttrs(given map[string]string) (any, error) { return r.NewAttrsWith(given, nil) }
+
+// NewAttrsWith is NewAttrs with sub-graphs that have no text form.
+func (r *Row) NewAttrsWith(given map[string]string, graphs map[string]*Graph) (any, error) {
 	v := reflect.New(r.attrs)
-	if err := r.Schema.fill(v.Elem(), given); err != nil {
+	if err := r.Schema.fill(v.Elem(), given, graphs); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Name, err)
 	}
 	return v.Interface(), nil

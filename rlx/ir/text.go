@@ -18,6 +18,7 @@ import (
 //	  output "best" = %t#1
 //	}
 //
+// A sub-graph is an attribute of the same form, over several lines: {body=graph "step" {, its nodes, and }}.
 // Params are written without their data. ParseGraph reads it back.
 
 func (g *Graph) String() string {
@@ -28,7 +29,8 @@ func (g *Graph) String() string {
 		for i, t := range n.Types {
 			types[i] = t.String()
 		}
-		fmt.Fprintf(&b, "  %s = %s(%s)%s : %s\n", nodeRef(n), n.Row.Name, operandText(n.In), n.Row.Schema.formatAttrs(n.Attrs), strings.Join(types, ", "))
+		attrs := strings.ReplaceAll(n.Row.Schema.formatAttrs(n.Attrs), "\n", "\n  ") // sub-graphs have lines of their own
+		fmt.Fprintf(&b, "  %s = %s(%s)%s : %s\n", nodeRef(n), n.Row.Name, operandText(n.In), attrs, strings.Join(types, ", "))
 	}
 	for _, o := range g.Outputs {
 		fmt.Fprintf(&b, "  output %q = %s\n", o.Name, o.Value)
@@ -115,8 +117,13 @@ func ParseGraph(r io.Reader) (*Graph, error) {
 		if text == "" || strings.HasPrefix(text, "//") {
 			continue
 		}
+		first := line
+		for depth := braces(text); strings.HasPrefix(text, "%") && depth > 0 && sc.Scan(); line++ { // of a sub-graph
+			next := strings.TrimSpace(sc.Text())
+			text, depth = text+"\n"+next, depth+braces(next)
+		}
 		if err := p.line(text); err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
+			return nil, fmt.Errorf("line %d: %w", first, err)
 		}
 	}
 	if err := sc.Err(); err != nil {
@@ -126,6 +133,25 @@ func ParseGraph(r io.Reader) (*Graph, error) {
 		return nil, fmt.Errorf("truncated: expected graph \"name\" { ... }")
 	}
 	return p.g, p.g.Err()
+}
+
+// braces is how many braces s opens and does not close, outside quotes.
+func braces(s string) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{':
+			depth++
+		case c == '}':
+			depth--
+		}
+	}
+	return depth
 }
 
 type graphParser struct {

@@ -68,6 +68,17 @@ func (g *Graph) verifyNode(i int, n *Node) error {
 			return fmt.Errorf("operand %d is result %d of %s, which has %d", k, v.i, v.n, len(v.n.Types))
 		}
 	}
+	for _, sub := range n.Graphs() {
+		if sub == nil {
+			continue
+		}
+		if sub.build != nil {
+			return errDeferred
+		}
+		if err := sub.Verify(); err != nil {
+			return err
+		}
+	}
 	types := []Type{{}}
 	input, isInput := n.Attrs.(*InputAttrs)
 	param, isParam := n.Attrs.(*ParamAttrs)

@@ -151,7 +151,8 @@ func ImportFS(fsys fs.FS, name string, opts ...Option) (*ir.Graph, error) {
 type importer struct {
 	options
 	m           *ModelProto
-	g           *ir.Graph
+	g           *ir.Graph // that nodes go to: the model's, or that of a region in it
+	whole       *ir.Graph // the model's
 	sc          *scope
 	root        *scope
 	leaves      map[string]bool   // names of inputs and initializers, which no node may take
@@ -173,6 +174,7 @@ func importModel(m *ModelProto, o options) (*ir.Graph, error) {
 		functions: map[string]*FunctionProto{}, labelled: map[*ir.Node]bool{}, named: map[string]int{},
 		bodies: map[*GraphProto]map[string]*value{}, listed: map[string]bool{},
 	}
+	im.whole = im.g
 	im.root = &scope{values: map[string]*value{}, opsets: m.Opset}
 	im.sc = im.root
 	im.version()
@@ -353,7 +355,9 @@ func (im *importer) initializer(name string, t *ir.Tensor) *value {
 	if whole := ir.Int | ir.Set(ir.Bool); whole.Has(t.DType()) && t.Len() <= maxTracked {
 		return v
 	}
-	v.make = func() (ir.Value, error) { return im.g.Param(name, t), im.g.Err() }
+	if im.g == im.whole { // sub-graphs hold constants only
+		v.make = func() (ir.Value, error) { return im.g.Param(name, t), im.g.Err() }
+	}
 	return v
 }
 

@@ -2,12 +2,14 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
-// controlRows hold sub-graphs. They are read where it is known how they run: a branch is put in place of its If, and loops are unrolled.
+// controlRows hold sub-graphs. Where it is known how they run a branch is put in place of its If, and short loops are unrolled; else the
+// sub-graph stays one: see region.
 var controlRows = []row{
 	{op: "If", since: 1, in: arity{1, 1}, lists: true, build: buildIf, attrs: []attrDecl{required(graphAttr("then_branch")), required(graphAttr("else_branch"))}},
 	{op: "Loop", since: 1, in: arity{0, many}, lists: true, build: buildLoop, attrs: []attrDecl{required(graphAttr("body"))}},
@@ -46,6 +48,9 @@ func (im *importer) survey(g *GraphProto) {
 
 func buildIf(n *node) {
 	then, other := n.graph("then_branch"), n.graph("else_branch")
+	if n.ok() && n.im.known(n.in[0]) == nil && n.branches(then, other) {
+		return
+	}
 	cond, ok := n.truth(n.in[0], "input 0 (cond)")
 	switch {
 	case !ok:
@@ -55,6 +60,34 @@ func buildIf(n *node) {
 		copy(n.out, n.body(then, nil))
 	default:
 		copy(n.out, n.body(other, nil))
+	}
+}
+
+// branches reads an If that each run decides. It says whether that can be: both branches can be read, and give the same types.
+func (n *node) branches(then, other *GraphProto) bool {
+	none := func(*region) []*value { return nil }
+	a, err := n.region(then, none)
+	if err != nil {
+		return false
+	}
+	b, err := n.region(other, none)
+	if err != nil || !slices.EqualFunc(a.results, b.results, func(x, y ir.Value) bool { return x.Type().Equal(y.Type()) }) {
+		return false
+	}
+	captures := capturesOf(a, b)
+	pred := n.val(0)
+	if !n.ok() {
+		return false
+	}
+	out := op.IfGraphs(pred, captures, a.graph(len(captures), nil, captures, 0, asIs), b.graph(len(captures), nil, captures, 0, asIs))
+	n.results1(out, depsOf(n, a, b))
+	return true
+}
+
+// results1 sets the outputs.
+func (n *node) results1(out []ir.Value, d *deps) {
+	for i := range min(len(out), len(n.out)) {
+		n.out[i] = &value{typ: out[i].Type(), node: out[i], deps: d}
 	}
 }
 
@@ -86,13 +119,6 @@ func (n *node) counter(in *ValueInfoProto, t *ir.Tensor) *value {
 
 func buildLoop(n *node) {
 	g := n.graph("body")
-	trips, cond := int64(math.MaxInt64), true
-	if n.has(0) {
-		trips = n.int(0, "M", 0)
-	}
-	if n.has(1) && n.ok() {
-		cond, _ = n.truth(n.in[1], "input 1 (cond)")
-	}
 	carried := append([]*value{}, n.in[min(2, len(n.in)):]...)
 	scans := len(g.Outputs) - 1 - len(carried)
 	if n.ok() && (scans < 0 || len(g.Inputs) != 2+len(carried)) {
@@ -102,18 +128,82 @@ func buildLoop(n *node) {
 		n.im.survey(g)
 		return
 	}
-	collected := make([][]*value, scans)
-	for i := int64(0); i < trips && cond && n.ok() && n.spend(1); i++ {
+	u := &unrolling{n: n, g: g, carried: carried, scans: scans}
+	if u.decided() && u.run(true) || n.ok() && n.loop(g, carried, scans) || !n.ok() {
+		return
+	}
+	trips, cond := int64(math.MaxInt64), true
+	if n.has(0) {
+		trips = n.int(0, "M", 0)
+	}
+	if n.has(1) && n.ok() {
+		cond, _ = n.truth(n.in[1], "input 1 (cond)")
+	}
+	if !n.ok() {
+		n.im.survey(g)
+		return
+	}
+	u.trips, u.cond = trips, cond
+	u.run(false)
+}
+
+// unrolling writes the trips of a Loop out one after the other.
+type unrolling struct {
+	n       *node
+	g       *GraphProto
+	carried []*value
+	scans   int
+	trips   int64
+	cond    bool
+}
+
+// decided says whether it is known how many trips there are at most, and whether there is a first.
+func (u *unrolling) decided() bool {
+	n := u.n
+	u.trips, u.cond = math.MaxInt64, true
+	if n.has(0) {
+		t := n.im.known(n.in[0])
+		if t == nil || t.Len() != 1 {
+			return false
+		}
+		u.trips = t.Int(0)
+	}
+	if n.has(1) {
+		t := n.im.known(n.in[1])
+		if t == nil || t.Len() != 1 {
+			return false
+		}
+		u.cond = t.Int(0) != 0
+	}
+	return n.ok()
+}
+
+// run writes the trips out. With trial set it says no to a loop of many trips, and to one whose condition is not known after a trip: nothing is
+// reported then.
+func (u *unrolling) run(trial bool) bool {
+	n, g, carried, cond := u.n, u.g, u.carried, u.cond
+	before := n.im.count
+	if trial && u.trips > unrolledTrips && n.has(0) {
+		return false
+	}
+	collected := make([][]*value, u.scans)
+	for i := int64(0); i < u.trips && cond && n.ok() && n.spend(1); i++ {
+		if trial && (i >= unrolledTrips || n.im.count-before > unrolledNodes) {
+			return false
+		}
 		args := append([]*value{n.counter(&g.Inputs[0], ir.Scalar(i)), n.counter(&g.Inputs[1], ir.Scalar(true))}, carried...)
 		out := n.body(g, args)
 		if out == nil {
-			return
+			return false
 		}
 		carried = out[1 : 1+len(carried)]
 		for k := range collected {
 			collected[k] = append(collected[k], out[1+len(carried)+k])
 		}
-		if i+1 < trips {
+		if i+1 < u.trips {
+			if trial && n.im.known(out[0]) == nil {
+				return false
+			}
 			cond, _ = n.truth(out[0], "the condition of its body")
 		}
 	}
@@ -121,6 +211,7 @@ func buildLoop(n *node) {
 		copy(n.out, carried)
 		n.stackAll(g, collected, len(carried), 1+len(carried), nil, nil)
 	}
+	return true
 }
 
 // stackAll sets outputs from first on: what the trips collected, one after the other along a new axis. The body's output for the first of
@@ -247,6 +338,9 @@ func buildScan9(n *node) {
 		axes[k] = n.wrap(at(n.intList("scan_input_axes"), k), x.Rank(), "scan_input_axes")
 	}
 	if !n.ok() {
+		return
+	}
+	if n.scanLoop(g, n.in[:states], xs[states:], axes) {
 		return
 	}
 	carried, collected := n.unroll(g, n.in[:states], xs[states:], axes, n.intList("scan_input_directions"))

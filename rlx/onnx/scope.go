@@ -16,6 +16,7 @@ type scope struct {
 	opsets []OperatorSetID
 	attrs  map[string]*AttributeProto // attributes of the call, in the body of a function; nil outside
 	prefix string                     // of node names
+	region *region                    // that begins with this scope: what it finds around it is captured
 	depth  int
 }
 
@@ -31,6 +32,9 @@ func (s *scope) lookup(name string) *value {
 	for ; s != nil; s = s.parent {
 		if v := s.values[name]; v != nil {
 			return v
+		}
+		if s.region != nil {
+			return s.region.captured(s.parent.lookup(name))
 		}
 	}
 	return nil
@@ -61,7 +65,10 @@ func (im *importer) within(sc *scope, f func()) {
 }
 
 // body reads a sub-graph in the present scope, with its inputs standing for args, and returns its outputs. It is nil after an error.
-func (n *node) body(g *GraphProto, args []*value) (out []*value) {
+func (n *node) body(g *GraphProto, args []*value) (out []*value) { return n.bodyIn(g, args, nil) }
+
+// bodyIn is body for a sub-graph that begins a region.
+func (n *node) bodyIn(g *GraphProto, args []*value, r *region) (out []*value) {
 	im := n.im
 	if len(args) != len(g.Inputs) {
 		n.fail("its body %q has %d inputs, expected %d", g.Name, len(g.Inputs), len(args))
@@ -71,7 +78,7 @@ func (n *node) body(g *GraphProto, args []*value) (out []*value) {
 		n.fail("sub-graphs and functions are nested more than %d deep", maxDepth)
 		return nil
 	}
-	sc := &scope{values: map[string]*value{}, parent: im.sc, opsets: im.sc.opsets, attrs: im.sc.attrs, prefix: im.sc.prefix}
+	sc := &scope{values: map[string]*value{}, parent: im.sc, opsets: im.sc.opsets, attrs: im.sc.attrs, prefix: im.sc.prefix, region: r}
 	im.within(sc, func() {
 		if im.bodies[g] == nil {
 			if g.SparseInitializers > 0 {

@@ -75,3 +75,8 @@ RLX_FAMILY_BEGIN(complex)
 #include "../complex/kernels.h"
 RLX_FAMILY_END
 #endif
+#if __has_include("../control/kernels.h")
+RLX_FAMILY_BEGIN(control)
+#include "../control/kernels.h"
+RLX_FAMILY_END
+#endif

@@ -73,10 +73,17 @@ struct Call {
   // Runs fn over [0, units) in pieces of grain on the pool, this thread included; slot is below threads(). For kernels in phases,
   // whose split is `whole`.
   void parallel(int64_t units, int64_t grain, void (*fn)(void *ctx, int64_t begin, int64_t end, int slot), void *ctx) const;
+  // Runs sub-graph i of the command, in body_memory(*cmd, i) bytes at memory, 64-byte aligned: inputs and outputs are element 0 of each, and
+  // outputs overlap nothing else. False: the run failed or was cancelled. For kernels whose split is `whole`.
+  bool run_body(uint32_t i, char *memory, void *const *inputs, void *const *outputs) const;
   // For engines that take them: the pool, and the word that stops the run (may be null).
   Pool *pool() const;
   const volatile uint32_t *cancel() const;
 };
+
+// What PREPARE may ask of sub-graph i of a command: what a run of it needs, and the bytes of its input or output k.
+int64_t body_memory(const Command &c, uint32_t i);
+int64_t body_bytes(const Command &c, uint32_t i, uint32_t slot, uint32_t k);
 
 // What PREPARE gets. It returns an rlx_status, and may change the command: scratch, packed, detail, also kernel and split.
 struct Prepare {

@@ -48,12 +48,31 @@ void layout(rlx_program *p) {
 }
 
 // Picks kernels and lets them prepare; the lock of the weights' root is held.
+int32_t bind(rlx_program *p, rlx_error *error);
+
+// Makes the programs of a command's sub-graphs ready; the command's PREPARE may read their sizes then.
+int32_t bind_bodies(const rlx_program *p, const Command &c, rlx_error *error) {
+  for (uint32_t k = 0; k < num_bodies(c); k++) {
+    rlx_program *body = static_cast<rlx_program *>(body_of(c, k));
+    layout(body);
+    body->device = p->device, body->weights = p->weights;
+    const int32_t code = bind(body, error);
+    if (code != RLX_OK) {
+      if (error != nullptr) error->command = int32_t(c.index);
+      return code;
+    }
+  }
+  return RLX_OK;
+}
+
 int32_t bind(rlx_program *p, rlx_error *error) {
   Prepare prep = {nullptr, p->device->threads, isa_active(), p->device->pool, constant, constant_view, cache, p};
   int64_t scratch = 0;
   for (uint32_t i = 0; i < p->num_commands; i++) {
     Command &c = p->command(i);
     if (c.staged) continue;
+    const int32_t inner = bind_bodies(p, c, error);
+    if (inner != RLX_OK) return inner;
     const uint32_t dtype = key_dtype(c);
     if (!registry_find(c.op, dtype, &c.kernel, &c.split))
       return set_error(error, RLX_UNSUPPORTED, int32_t(i), "%s: no kernel for %s", rlx_op_names[c.op], rlx_dtype_names[dtype]);
@@ -89,13 +108,13 @@ int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, ui
     if (p->weights != nullptr) pthread_mutex_unlock(&p->weights->root->lock);
   }
   if (code != RLX_OK) {
-    memory_free(d.block);
+    free_decoded(d);
     return code;
   }
   device->users.fetch_add(1, std::memory_order_relaxed);
   if (p->weights != nullptr) p->weights->users.fetch_add(1, std::memory_order_relaxed);
   info->arena_bytes = uint64_t(p->arena_bytes);
-  info->native_bytes = p->block_bytes;
+  info->native_bytes = program_bytes(p);
   info->commands = p->num_commands;
   *out = p;
   return RLX_OK;
@@ -106,7 +125,7 @@ int32_t unload(rlx_program *p, rlx_error *error) {
   if (arenas != 0) return set_error(error, RLX_BAD_ARGUMENT, -1, "unload: %d arenas are still open", arenas);
   if (p->weights != nullptr) p->weights->users.fetch_sub(1, std::memory_order_release);
   p->device->users.fetch_sub(1, std::memory_order_release);
-  memory_free(p);
+  free_program(p);
   return RLX_OK;
 }
 

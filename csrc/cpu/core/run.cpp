@@ -77,11 +77,20 @@ int32_t bind(const rlx_program *p, const rlx_run_args *a, Bases *b) {
 
 inline void *address(const Bases &b, const Operand &o) { return o.present ? static_cast<char *>(b.slot[o.slot][o.index]) + o.offset : nullptr; }
 
+// Where a command finds its memory.
+void point(const Command &c, const rlx_program *p, const Bases &b, char *arena, void **stack, Call *call) {
+  void **pointers = c.num_out + c.num_in > kStackPointers ? reinterpret_cast<void **>(arena + p->pointers_at) : stack;
+  for (uint32_t k = 0; k < c.num_out + c.num_in; k++) pointers[k] = address(b, c.out[k]);  // operands lie behind results
+  call->cmd = &c;
+  call->out_data = pointers;
+  call->in_data = pointers + c.num_out;
+  call->scratch = arena + p->scratch_at;
+}
+
 int32_t commands(Run &r, const Bases &b) {
   const rlx_program *p = r.program;
   const rlx_run_args *a = r.args;
   void *stack[kStackPointers];
-  char *const arena = a->arena->memory;
   Call call = {};
   call.run = &r;
   if (a->first > p->first_update) r.cancel = nullptr;  // an earlier stretch wrote a state, or the host did between them
@@ -90,12 +99,7 @@ int32_t commands(Run &r, const Bases &b) {
     if (i == p->first_update) r.cancel = nullptr;  // a step happens wholly or not at all
     const Command &c = p->command(i);
     const uint32_t at = i - a->first;
-    void **pointers = c.num_out + c.num_in > kStackPointers ? reinterpret_cast<void **>(arena + p->pointers_at) : stack;
-    for (uint32_t k = 0; k < c.num_out + c.num_in; k++) pointers[k] = address(b, c.out[k]);  // operands lie behind results
-    call.cmd = &c;
-    call.out_data = pointers;
-    call.in_data = pointers + c.num_out;
-    call.scratch = arena + p->scratch_at;
+    point(c, p, b, a->arena->memory, stack, &call);
     if (a->profile != nullptr) a->profile[2 * at] = now_ns();
     execute(call);
     if (a->profile != nullptr) a->profile[2 * at + 1] = now_ns();
@@ -124,6 +128,33 @@ int32_t run(rlx_program *p, const rlx_run_args *a) {
   int32_t code = check_stretch(*p, a);
   if (code == RLX_OK) code = bind(p, a, &b);
   return code != RLX_OK ? code : commands(r, b);
+}
+
+bool Call::run_body(uint32_t i, char *memory, void *const *inputs, void *const *outputs) const {
+  const rlx_program *body = static_cast<const rlx_program *>(body_of(*cmd, i));
+  Bases b;
+  b.arena[0] = memory;
+  b.slot[RLX_ARENA] = b.arena;
+  b.slot[RLX_INPUT] = inputs;
+  b.slot[RLX_OUTPUT] = outputs;
+  b.slot[RLX_STATE] = nullptr;
+  b.slot[RLX_CONST] = body->weights == nullptr ? nullptr : body->weights->data;
+  void *stack[kStackPointers];
+  Call call = {};
+  call.run = run;
+  for (uint32_t k = 0; k < body->num_commands; k++) {
+    if (stopped()) return false;
+    point(body->command(k), body, b, memory, stack, &call);
+    execute(call);
+  }
+  return !stopped();
+}
+
+int64_t body_memory(const Command &c, uint32_t i) { return static_cast<const rlx_program *>(body_of(c, i))->arena_bytes; }
+
+int64_t body_bytes(const Command &c, uint32_t i, uint32_t slot, uint32_t k) {
+  const DecodedProgram *body = body_of(c, i);
+  return k < body->slots[slot] ? body->slot_bytes[slot][k] : -1;
 }
 
 bool Call::stopped() const { return run->failed.load(std::memory_order_relaxed) != 0 || cancelled(run->cancel); }

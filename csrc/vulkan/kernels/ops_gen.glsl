@@ -403,6 +403,9 @@
 #define Histogram_max 2u
 #define Histogram_dtype 3u
 
+#define If_then_branch 0u
+#define If_else_branch 1u
+
 #define Im2Col_stride 0u
 #define Im2Col_dilation 1u
 #define Im2Col_padding 2u
@@ -567,6 +570,13 @@
 #define ScaleLayout_block 2u
 #define ScaleLayout_fine_block 3u
 
+#define Scan_body 0u
+#define Scan_length 1u
+#define Scan_num_carries 2u
+#define Scan_num_captures 3u
+#define Scan_reverse 4u
+#define Scan_num_checkpoints 5u
+
 #define ScatterAdd_axis 0u
 #define ScatterAdd_size 1u
 
@@ -614,5 +624,12 @@
 
 #define Trilu_lower 0u
 #define Trilu_diagonal 1u
+
+#define While_cond 0u
+#define While_body 1u
+#define While_num_carries 2u
+#define While_max_trips 3u
+#define While_num_emits 4u
+#define While_capacity 5u
 
 #endif

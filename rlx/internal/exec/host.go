@@ -213,13 +213,22 @@ func (p *hostProgram) load(h *Host, pl *plan.Plan, words *prog.Program) error {
 // constantsOf lists the constants that the commands read, each once.
 func constantsOf(words *prog.Program) []int {
 	var list []int
-	for _, c := range words.Commands {
-		for _, o := range c.In {
-			if !o.Absent && o.Slot == prog.Const && !slices.Contains(list, o.Index) {
-				list = append(list, o.Index)
+	seen := map[int]bool{}
+	var visit func([]prog.Command)
+	visit = func(commands []prog.Command) {
+		for _, c := range commands {
+			for _, o := range c.In {
+				if !o.Absent && o.Slot == prog.Const && !seen[o.Index] {
+					seen[o.Index] = true
+					list = append(list, o.Index)
+				}
+			}
+			for _, b := range c.Bodies {
+				visit(b.Commands)
 			}
 		}
 	}
+	visit(words.Commands)
 	return list
 }
 
@@ -230,13 +239,25 @@ func renumber(words *prog.Program, from, to []*ir.Tensor) {
 		number[t] = i
 		words.Consts = append(words.Consts, prog.Type{DType: t.DType(), Dims: t.Shape()})
 	}
-	for k := range words.Commands {
-		c := &words.Commands[k]
+	words.Commands = renumbered(words.Commands, func(i int) int { return number[from[i]] })
+}
+
+func renumbered(commands []prog.Command, number func(int) int) []prog.Command {
+	commands = slices.Clone(commands)
+	for k := range commands {
+		c := &commands[k]
 		c.In = slices.Clone(c.In)
 		for i := range c.In {
 			if o := &c.In[i]; !o.Absent && o.Slot == prog.Const {
-				o.Index = number[from[o.Index]]
+				o.Index = number(o.Index)
 			}
 		}
+		c.Bodies = slices.Clone(c.Bodies)
+		for i, b := range c.Bodies {
+			body := *b
+			body.Commands = renumbered(b.Commands, number)
+			c.Bodies[i] = &body
+		}
 	}
+	return commands
 }

@@ -108,6 +108,11 @@ typedef struct rlx_tensor {
   int64_t bytes;
   const void *data; /* 8-byte aligned */
 } rlx_tensor;
+typedef struct rlx_graph { /* a sub-graph: the words of its program, see rlx.h */
+  int64_t n; /* words; -1: absent */
+  const uint32_t *words;
+  void *program; /* decoded, of the library's own type */
+} rlx_graph;
 `
 
 func (h *cHeader) ops(rows []*ir.Row) {
@@ -171,7 +176,7 @@ var attrKinds = map[ir.AttrKind]struct {
 	ir.AttrFloats: {"F", "rlx_floats", 16},
 	ir.AttrString: {"s", "rlx_text", 16},
 	ir.AttrTensor: {"t", "rlx_tensor", 48},
-	ir.AttrGraph:  {"g", "int64_t", 8}, // has no words: such rows are resolved before a program is planned
+	ir.AttrGraph:  {"g", "rlx_graph", 24},
 }
 
 // row prints the enums and the attribute struct of a row, unless an earlier row had them.
@@ -236,7 +241,7 @@ typedef struct rlx_op_info {
   uint32_t same;            /* bit i: operand i has the dtype of the other operands in this set */
   uint16_t attr_bytes;      /* of the attribute struct */
   uint16_t min_in, max_in;  /* operands, absent ones included; a max_in of 65535 means any number */
-  uint8_t declared, num_out, flags;
+  uint8_t declared, num_out, flags; /* a num_out of 255 means any number from 1 */
 } rlx_op_info;
 `
 
@@ -274,9 +279,11 @@ func (h *cHeader) info(r *ir.Row) (string, error) {
 		if o.Variadic {
 			most = 65535
 		}
-		if o.Optional {
+		switch {
+		case o.Optional && o.Variadic: // any number, all of them present
+		case o.Optional:
 			optional |= 1 << i
-		} else {
+		default:
 			least = i + 1
 		}
 		if r.SameC != "" && o.DTypes == r.In[0].DTypes {
@@ -286,12 +293,15 @@ func (h *cHeader) info(r *ir.Row) (string, error) {
 	if bits.OnesCount32(same) == 1 && most < 65535 {
 		same = 0
 	}
-	flags := "0"
+	flags, outs := "0", max(1, len(r.Results))
+	if r.AnyResults() {
+		outs = 255
+	}
 	if r.Has(ir.Leaf) {
 		flags = "RLX_OP_LEAF"
 	}
 	return fmt.Sprintf("    {%q, %s, %s, 0x%x, 0x%x, %d, %d, %d, %d, %d, %s}, /* %s */\n", letters, h.array("uint16_t", "enums", r.Name, limits),
-		h.array("uint32_t", "in", r.Name, sets), optional, same, max(bytes, 8), least, most, len(r.In), max(1, len(r.Results)), flags, r.Name), nil
+		h.array("uint32_t", "in", r.Name, sets), optional, same, max(bytes, 8), least, most, len(r.In), outs, flags, r.Name), nil
 }
 
 // array prints a constant array and returns its name, or 0 for an empty one.

@@ -17,6 +17,25 @@ type Support struct {
 	ComposeFirst    bool           // decompose wherever there is a decomposition, kernel or not: a mask of the conformance suite
 	native, strided map[int]uint32 // by op number: sets of dtypes
 	host            func(*ir.Row) bool
+	bodies          *Support // of what runs the sub-graphs of staged nodes
+}
+
+// HostBodies says what the backend that runs staged nodes can do: it runs their sub-graphs too.
+func (s *Support) HostBodies(host *Support) { s.bodies = host.Body() }
+
+// Body is what runs the sub-graphs of native nodes: the same without staging.
+func (s *Support) Body() *Support {
+	c := *s
+	c.host = nil
+	return &c
+}
+
+// BodyOf is what runs the sub-graphs of n.
+func (s *Support) BodyOf(n *ir.Node) *Support {
+	if s.Staged(n) {
+		return s.bodies
+	}
+	return s.Body()
 }
 
 // NewSupport reads a backend's capability rows. host says which rows may run on the host between native segments; nil for none.
@@ -33,7 +52,22 @@ func NewSupport(name string, caps []backend.Cap, host func(*ir.Row) bool) *Suppo
 
 // Native says whether n runs natively: its row has a kernel for the dtype of its first operand, or of its first result, and no tensor of
 // it is too large for the device.
-func (s *Support) Native(n *ir.Node) bool { return s.NativeRow(n.Row, keyDType(n)) && s.fits(n) }
+func (s *Support) Native(n *ir.Node) bool { return s.kernel(n) && s.fineBodies(n) }
+
+// kernel says whether there is one for n, whatever its sub-graphs hold.
+func (s *Support) kernel(n *ir.Node) bool { return s.NativeRow(n.Row, keyDType(n)) && s.fits(n) }
+
+// fineBodies says whether the backend runs all nodes of n's sub-graphs as they are.
+func (s *Support) fineBodies(n *ir.Node) bool {
+	for _, g := range n.Graphs() {
+		for _, m := range g.Nodes {
+			if !s.fine(m) {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 func (s *Support) fits(n *ir.Node) bool {
 	if s.MaxBytes == 0 {
@@ -130,14 +164,45 @@ var errNeither = errors.New("no kernel and no decomposition")
 func Supported(g *ir.Graph, s *Support) error {
 	var bad []Unsupported
 	for _, n := range g.Nodes {
-		if !s.fine(n) && !n.Row.Composite() && !s.Host(n) {
-			bad = append(bad, Unsupported{n.Name, n.Row.Name, keyDType(n), errNeither.Error()})
+		if m := s.impossible(n); m != nil {
+			bad = append(bad, Unsupported{m.Name, m.Row.Name, keyDType(m), errNeither.Error()})
 		}
 	}
 	if len(bad) > 0 {
 		return &UnsupportedError{s.Backend, bad}
 	}
 	return nil
+}
+
+// impossible is n, or the node in a sub-graph of it, that no shapes can make runnable; nil if there is none.
+func (s *Support) impossible(n *ir.Node) *ir.Node {
+	if s.fine(n) {
+		return nil
+	}
+	if !n.Row.Has(ir.Control) {
+		if n.Row.Composite() || s.Host(n) {
+			return nil
+		}
+		return n
+	}
+	bad := n
+	for _, by := range []*Support{s.Body(), s.bodies} {
+		if by == nil || by == s.bodies && !s.Host(n) || by != s.bodies && !s.kernel(n) && !n.Row.Composite() {
+			continue
+		}
+		bad = nil
+		for _, g := range n.Graphs() {
+			for _, m := range g.Nodes {
+				if bad == nil {
+					bad = by.impossible(m)
+				}
+			}
+		}
+		if bad == nil {
+			return nil
+		}
+	}
+	return bad
 }
 
 // maxDepth bounds how deep decompositions nest.
@@ -152,6 +217,14 @@ func Legalize(g *ir.Graph, s *Support) (*ir.Graph, error) {
 		out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
 			if s.fine(n) && !(s.ComposeFirst && n.Row.Composite()) {
 				return nil, nil
+			}
+			if n.Row.Has(ir.Control) {
+				out, why, err := s.control(to, n, in, depth)
+				changed = changed || why == nil && out != nil && out[0].Node().Row != n.Row
+				if why != nil {
+					bad = append(bad, Unsupported{n.Name, n.Row.Name, keyDType(n), why.Error()})
+				}
+				return out, err
 			}
 			switch err := s.composable(n, depth); {
 			case err == nil:
@@ -175,6 +248,56 @@ func Legalize(g *ir.Graph, s *Support) (*ir.Graph, error) {
 		}
 	}
 	return nil, fmt.Errorf("decompositions nest deeper than %d", maxDepth)
+}
+
+// control makes a control node legal: native with sub-graphs that are legal for the backend, written out, or staged with sub-graphs that are
+// legal for the host. why says why it is none of them.
+func (s *Support) control(to *ir.Graph, n *ir.Node, in []ir.Value, depth int) (out []ir.Value, why, err error) {
+	why = errNeither
+	composed := func() bool {
+		if cerr := s.composable(n, depth); cerr != nil {
+			if n.Row.Composite() {
+				why = cerr
+			}
+			return false
+		}
+		out, err = compose(to, n, in)
+		return true
+	}
+	if s.ComposeFirst && composed() {
+		return out, nil, err
+	}
+	if s.kernel(n) {
+		if out, why, err = legalBodies(to, n, in, s.Body()); why == nil || err != nil {
+			return out, nil, err
+		}
+	}
+	if !s.ComposeFirst && composed() {
+		return out, nil, err
+	}
+	if s.Host(n) && s.bodies != nil {
+		return legalBodies(to, n, in, s.bodies)
+	}
+	return nil, why, nil
+}
+
+// legalBodies is n with sub-graphs that are legal for by; why is what by cannot run.
+func legalBodies(to *ir.Graph, n *ir.Node, in []ir.Value, by *Support) (out []ir.Value, why, err error) {
+	graphs := n.Graphs()
+	for i, g := range graphs {
+		var lacks *UnsupportedError
+		if graphs[i], err = Legalize(g, by); errors.As(err, &lacks) {
+			return nil, fmt.Errorf("its sub-graph: %w", err), nil
+		} else if err != nil {
+			return nil, nil, err
+		}
+	}
+	c, err := to.Add(n.Row, n.Name, n.Row.WithGraphs(n.Attrs, graphs), in...)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.From = n.From
+	return c.Results(), nil, nil
 }
 
 // fine says that n needs no decomposition.
@@ -226,11 +349,20 @@ func (s *Support) composable(n *ir.Node, depth int) error {
 // compose appends n's decomposition to the graph. The row reads a copy of n whose operands are in that graph; the copy stays unused
 // and falls away with the next Rebuild.
 func compose(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
+	return rewrite(to, n, in, n.Row.Decompose)
+}
+
+// rewrite is compose with another way to write the node.
+func rewrite(to *ir.Graph, n *ir.Node, in []ir.Value, write func(*ir.Node) []ir.Value) ([]ir.Value, error) {
 	copied, err := to.Copy(n, in)
 	if err != nil {
 		return nil, err
 	}
-	out := to.Within(copied[0].Node(), func() []ir.Value { return n.Row.Decompose(copied[0].Node()) })
+	if len(copied) == 0 {
+		return nil, nil
+	}
+	node := copied[0].Node()
+	out := to.Within(node, func() []ir.Value { return write(node) })
 	if err := to.Err(); err != nil {
 		return nil, fmt.Errorf("decomposition of %s: %w", n, err)
 	}
@@ -238,8 +370,8 @@ func compose(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
 		return nil, fmt.Errorf("decomposition of %s: %d results, expected %d", n, len(out), len(n.Types))
 	}
 	for i, v := range out {
-		if !v.Type().Equal(n.Types[i]) {
-			return nil, fmt.Errorf("decomposition of %s: result %d is %s, expected %s", n, i, v.Type(), n.Types[i])
+		if !v.Type().Equal(node.Types[i]) {
+			return nil, fmt.Errorf("decomposition of %s: result %d is %s, expected %s", n, i, v.Type(), node.Types[i])
 		}
 	}
 	return out, nil

@@ -13,8 +13,9 @@ import (
 
 // Pass is a named step of the pipeline.
 type Pass struct {
-	Name string
-	Run  func(*ir.Graph) (*ir.Graph, error)
+	Name  string
+	Run   func(*ir.Graph) (*ir.Graph, error)
+	Whole bool // Run takes care of the sub-graphs itself; else it runs on each of them first
 }
 
 // Pipeline runs the passes whose names are not in off, in order. With verify set the graph is checked after each.
@@ -23,7 +24,14 @@ func Pipeline(g *ir.Graph, passes []Pass, off map[string]bool, verify bool) (*ir
 		if off[p.Name] {
 			continue
 		}
-		out, err := p.Run(g)
+		out := g
+		var err error
+		if !p.Whole {
+			out, err = g.MapGraphs(p.Run)
+		}
+		if err == nil {
+			out, err = p.Run(out)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -40,6 +48,33 @@ func Pipeline(g *ir.Graph, passes []Pass, off map[string]bool, verify bool) (*ir
 // DCE drops the nodes that no output needs; inputs stay.
 func DCE(g *ir.Graph) (*ir.Graph, error) {
 	return g.Rebuild(false, func(*ir.Graph, *ir.Node, []ir.Value) ([]ir.Value, error) { return nil, nil })
+}
+
+// Inline writes control nodes whose operands decide what runs without their control flow: an If by a constant in place of its branch.
+func Inline(g *ir.Graph) (*ir.Graph, error) {
+	any := false
+	for range maxDepth {
+		changed := false
+		out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
+			if !n.Row.Has(ir.Control) {
+				return nil, nil
+			}
+			out, err := rewrite(to, n, in, n.Row.Inline)
+			changed = changed || out != nil
+			return out, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if !changed && !any {
+			return g, nil
+		}
+		if g = out; !changed {
+			return g, nil
+		}
+		any = true
+	}
+	return nil, fmt.Errorf("control flow nests deeper than %d", maxDepth)
 }
 
 // CSE merges nodes that compute the same: equal row, attributes and operands. Constants merge by their bits, so that -0 and +0 stay
@@ -97,19 +132,5 @@ func nodeKey(seed maphash.Seed, n *ir.Node, in []ir.Value) (string, bool) {
 	return b.String(), true
 }
 
-// Bind makes every dim static: inputs take the bound shapes, attributes the values, and types are inferred anew. A constraint that
-// only these sizes violate is found here.
-func Bind(g *ir.Graph, values map[string]int64) (*ir.Graph, error) {
-	return g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
-		attrs := n.Row.BindAttrs(n.Attrs, values)
-		if attrs == n.Attrs {
-			return nil, nil
-		}
-		c, err := to.Add(n.Row, n.Name, attrs, in...)
-		if err != nil {
-			return nil, err
-		}
-		c.From = n.From
-		return c.Results(), nil
-	})
-}
+// Bind makes every dim static: see [ir.Graph.Bind].
+func Bind(g *ir.Graph, values map[string]int64) (*ir.Graph, error) { return g.Bind(values) }

@@ -51,11 +51,11 @@ type Constants struct {
 // NewConstants collects the constants and params of a program's graph.
 func NewConstants(g *ir.Graph) *Constants {
 	c := &Constants{index: map[*ir.Tensor]int{}}
-	for _, n := range g.Nodes {
+	g.EachNode(func(n *ir.Node) {
 		if t := constantOf(n); t != nil {
 			c.add(t)
 		}
-	}
+	})
 	return c
 }
 
@@ -151,7 +151,34 @@ func Build(g *ir.Graph, s *pass.Support, base *Constants) (*Plan, error) {
 }
 
 func build(g *ir.Graph, s *pass.Support, base *Constants) (*planner, error) {
-	p := &planner{g: g, s: s, plan: &Plan{Base: len(base.list)}, consts: base.child(), where: map[ir.Value]*storage{}, copies: map[ir.Value]*storage{},
+	p, err := layout(g, s, base.child())
+	if err != nil {
+		return nil, err
+	}
+	p.plan.Base = len(base.list)
+	p.plan.Consts = p.consts.list
+	for _, t := range p.plan.Consts {
+		p.plan.Program.Consts = append(p.plan.Program.Consts, prog.Type{DType: t.DType(), Dims: t.Shape()})
+	}
+	return p, nil
+}
+
+// body plans a sub-graph. Its constants are numbered with those of the graph around it.
+func (p *planner) body(g *ir.Graph, s *pass.Support) (*prog.Program, error) {
+	b, err := layout(g, s, p.consts)
+	if err != nil {
+		return nil, err
+	}
+	words := b.plan.Program
+	for _, step := range b.plan.Steps {
+		words.Commands = append(words.Commands, step.Command)
+	}
+	return &words, nil
+}
+
+// layout plans g, or a sub-graph, and numbers its constants in consts.
+func layout(g *ir.Graph, s *pass.Support, consts *Constants) (*planner, error) {
+	p := &planner{g: g, s: s, plan: &Plan{}, consts: consts, where: map[ir.Value]*storage{}, copies: map[ir.Value]*storage{},
 		outputs: map[ir.Value]int{}, lastUse: map[ir.Value]int{}, order: schedule(g, s)}
 	if err := p.bindings(); err != nil {
 		return nil, err
@@ -176,10 +203,6 @@ func build(g *ir.Graph, s *pass.Support, base *Constants) (*planner, error) {
 		}
 	}
 	p.plan.Segments = p.segments()
-	p.plan.Consts = p.consts.list
-	for _, t := range p.plan.Consts {
-		p.plan.Program.Consts = append(p.plan.Program.Consts, prog.Type{DType: t.DType(), Dims: t.Shape()})
-	}
 	return p, nil
 }
 
@@ -338,7 +361,15 @@ func (p *planner) compute(n *ir.Node) error {
 		out[i] = p.result(n, i, t, in)
 		p.put(n.Out(i), out[i])
 	}
-	p.emit(Step{Node: n, Place: place, Command: prog.Command{Row: n.Row, Attrs: n.Attrs}}, out, in)
+	c := prog.Command{Row: n.Row, Attrs: n.Attrs}
+	for _, g := range n.Graphs() {
+		body, err := p.body(g, p.s.BodyOf(n))
+		if err != nil {
+			return err
+		}
+		c.Bodies = append(c.Bodies, body)
+	}
+	p.emit(Step{Node: n, Place: place, Command: c}, out, in)
 	return nil
 }
 

@@ -59,10 +59,12 @@ type Command struct {
 	Out    []Operand
 	In     []Operand
 	Attrs  any
-	Staged bool // the host runs it, between runs of the others
+	Bodies []*Program // what the sub-graphs among the attributes became, in row order
+	Staged bool       // the host runs it, between runs of the others
 }
 
-// Program is what the words say.
+// Program is what the words say. The constants of a body, the program of a sub-graph, are those of the program around it, and its arena
+// is the command's own memory.
 type Program struct {
 	ArenaBytes int64
 	Inputs     []Type
@@ -140,15 +142,55 @@ func (p *Program) Validate() error {
 			}
 		}
 	}
+	return p.commands(slots, 0)
+}
+
+// maxDepth bounds how deep bodies nest.
+const maxDepth = 32
+
+func (p *Program) commands(slots map[Slot][]Type, depth int) error {
 	for i, c := range p.Commands {
 		if c.Row == nil {
 			return fmt.Errorf("command %d has no op", i)
 		}
-		if err := p.validate(c, slots); err != nil {
+		err := p.validate(c, slots)
+		for k := 0; k < len(c.Bodies) && err == nil; k++ {
+			if err = c.Bodies[k].body(slots[Const], depth+1); err != nil {
+				err = fmt.Errorf("body %d: %w", k, err)
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("command %d (%s): %w", i, c.Row.Name, err)
 		}
 	}
 	return nil
+}
+
+// body is Validate for the program of a sub-graph.
+func (p *Program) body(consts []Type, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("sub-graphs nest deeper than %d", maxDepth)
+	}
+	if len(p.Consts) != 0 || len(p.States) != 0 {
+		return fmt.Errorf("%d constants and %d states of its own, expected none", len(p.Consts), len(p.States))
+	}
+	if _, err := ir.ByteSize(ir.U8, []int64{p.ArenaBytes}); err != nil {
+		return fmt.Errorf("arena of %d bytes: %w", p.ArenaBytes, err)
+	}
+	slots := map[Slot][]Type{Input: p.Inputs, Output: p.Outputs, Const: consts}
+	for _, s := range []Slot{Input, Output} {
+		for i, t := range slots[s] {
+			if _, err := t.Bytes(); err != nil {
+				return fmt.Errorf("%s %d: %w", s, i, err)
+			}
+		}
+	}
+	for i, c := range p.Commands {
+		if c.Staged {
+			return fmt.Errorf("command %d is staged, which bodies cannot hold", i)
+		}
+	}
+	return p.commands(slots, depth)
 }
 
 func (p *Program) validate(c Command, slots map[Slot][]Type) error {
@@ -234,13 +276,18 @@ func (p *Program) Stretch(first, count int) error {
 // String prints the program with op names, so that dumps stay valid when rows are added.
 func (p *Program) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "arena %d\n", p.ArenaBytes)
+	p.print(&b, "")
+	return b.String()
+}
+
+func (p *Program) print(b *strings.Builder, indent string) {
+	fmt.Fprintf(b, "%sarena %d\n", indent, p.ArenaBytes)
 	for _, g := range []struct {
 		s  Slot
 		ts []Type
 	}{{Input, p.Inputs}, {Output, p.Outputs}, {Const, p.Consts}, {State, p.States}} {
 		for i, t := range g.ts {
-			fmt.Fprintf(&b, "%s %d: %s%v\n", g.s, i, t.DType, t.Dims)
+			fmt.Fprintf(b, "%s%s %d: %s%v\n", indent, g.s, i, t.DType, t.Dims)
 		}
 	}
 	for _, c := range p.Commands {
@@ -255,9 +302,16 @@ func (p *Program) String() string {
 		if c.Staged {
 			staged = "staged "
 		}
-		fmt.Fprintf(&b, "%s = %s%s(%s)%s\n", strings.Join(outs, ", "), staged, c.Row.Name, strings.Join(ins, ", "), c.Row.AttrText(c.Attrs))
+		attrs := ""
+		if len(c.Bodies) == 0 {
+			attrs = c.Row.AttrText(c.Attrs)
+		}
+		fmt.Fprintf(b, "%s%s = %s%s(%s)%s\n", indent, strings.Join(outs, ", "), staged, c.Row.Name, strings.Join(ins, ", "), attrs)
+		for i, body := range c.Bodies {
+			fmt.Fprintf(b, "%s  body %d\n", indent, i)
+			body.print(b, indent+"    ")
+		}
 	}
-	return b.String()
 }
 
 func (o Operand) String() string {

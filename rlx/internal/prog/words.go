@@ -18,6 +18,10 @@ func Encode(p *Program) ([]uint32, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	return encode(p)
+}
+
+func encode(p *Program) ([]uint32, error) {
 	hash := ir.TableHash()
 	w := []uint32{magic, version, uint32(hash), uint32(hash >> 32), uint32(p.ArenaBytes), uint32(p.ArenaBytes >> 32),
 		uint32(len(p.Inputs)), uint32(len(p.Outputs)), uint32(len(p.Consts)), uint32(len(p.States)), uint32(len(p.Commands))}
@@ -40,8 +44,14 @@ func Encode(p *Program) ([]uint32, error) {
 		for _, o := range c.In {
 			w = o.encode(w)
 		}
+		bodies := make([][]uint32, len(c.Bodies))
 		var err error
-		if w, err = c.Row.AppendAttrs(w, c.Attrs); err != nil {
+		for k, b := range c.Bodies {
+			if bodies[k], err = encode(b); err != nil {
+				return nil, fmt.Errorf("command %d: body %d: %w", i, k, err)
+			}
+		}
+		if w, err = c.Row.AppendAttrs(w, c.Attrs, bodies...); err != nil {
 			return nil, fmt.Errorf("command %d: %w", i, err)
 		}
 		w[start+1] = uint32(len(w) - start)
@@ -76,6 +86,8 @@ type reader struct {
 	w    []uint32
 	at   int
 	fail string
+
+	depth int // of bodies around the words
 }
 
 func (r *reader) u32() uint32 {
@@ -105,7 +117,22 @@ func (r *reader) dims(rank uint32) []int64 {
 
 // Decode reads and validates words, and checks that every command's operands fit its row. Hostile words give an error.
 func Decode(w []uint32) (*Program, error) {
-	r := &reader{w: w}
+	p, err := decodeAt(w, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Validate(); err != nil {
+		return nil, &WordsError{len(w), err.Error()}
+	}
+	return p, nil
+}
+
+// decodeAt reads the words of a program, or of a body with so many programs around it.
+func decodeAt(w []uint32, depth int) (*Program, error) {
+	if depth > maxDepth {
+		return nil, &WordsError{0, fmt.Sprintf("sub-graphs nest deeper than %d", maxDepth)}
+	}
+	r := &reader{w: w, depth: depth}
 	p, err := decode(r)
 	if r.fail != "" {
 		return nil, &WordsError{r.at, r.fail}
@@ -115,9 +142,6 @@ func Decode(w []uint32) (*Program, error) {
 	}
 	if r.at != len(w) {
 		return nil, &WordsError{r.at, fmt.Sprintf("%d words follow the last command", len(w)-r.at)}
-	}
-	if err := p.Validate(); err != nil {
-		return nil, &WordsError{r.at, err.Error()}
 	}
 	return p, nil
 }
@@ -177,7 +201,14 @@ func command(r *reader) (Command, error) {
 		r.fail = row.Name + ": " + in.fail
 		return c, nil
 	}
-	attrs, rest, err := row.ReadAttrs(in.w[in.at:])
+	attrs, rest, err := row.ReadAttrs(in.w[in.at:], func(words []uint32) (*ir.Graph, error) {
+		body, err := decodeAt(words, r.depth+1)
+		if err != nil {
+			return nil, err
+		}
+		c.Bodies = append(c.Bodies, body)
+		return body.face(), nil
+	})
 	if err != nil {
 		return c, err
 	}
@@ -203,6 +234,18 @@ func operand(r *reader) Operand {
 		o.Index = 0
 	}
 	return o
+}
+
+// face is a graph with the inputs and outputs of the body, for inference to look at.
+func (p *Program) face() *ir.Graph {
+	types := func(list []Type) []ir.Type {
+		out := make([]ir.Type, len(list))
+		for i, t := range list {
+			out[i] = ir.Type{DType: t.DType, Shape: ir.Dims(t.Dims...)}
+		}
+		return out
+	}
+	return ir.Face(types(p.Inputs), types(p.Outputs))
 }
 
 // check infers the command's results from its operands, as a graph would, and compares.

@@ -14,11 +14,25 @@ import (
 // call is one command with its memory. Operands are contiguous here: strided ones were copied, so a kernel never sees strides, and
 // an operand that shares memory with a result was copied too, so a kernel may write in any order.
 type call struct {
-	cmd    *prog.Command
-	in     []tensor
-	out    []tensor
+	cmd *prog.Command
+	in  []tensor
+	out []tensor
+	env
+	consts [][]byte // of the program, for bodies
+}
+
+// env is what commands share with their run.
+type env struct {
 	cancel backend.Cancel
 	seed   uint64
+}
+
+func envOf(a *backend.RunArgs) *env {
+	e := &env{seed: a.Seed}
+	if a.Arena != nil {
+		e.cancel = a.Arena.Cancel()
+	}
+	return e
 }
 
 // tensor is one operand or result: contiguous, row-major.
@@ -155,11 +169,8 @@ func wrap(axis, rank int) int {
 }
 
 // runCommand gathers the command's memory and runs its kernel.
-func runCommand(cmd *prog.Command, slots map[prog.Slot][][]byte, a *backend.RunArgs) error {
-	c := &call{cmd: cmd, seed: a.Seed}
-	if a.Arena != nil {
-		c.cancel = a.Arena.Cancel()
-	}
+func runCommand(cmd *prog.Command, slots map[prog.Slot][][]byte, e *env) error {
+	c := &call{cmd: cmd, env: *e, consts: slots[prog.Const]}
 	for _, o := range cmd.Out {
 		c.out = append(c.out, tensor{true, o.DType, o.Dims, window(o, slots)})
 	}
@@ -185,7 +196,7 @@ func Command(cmd *prog.Command, a *backend.RunArgs, consts [][]byte) error {
 	if a.Arena != nil {
 		mem = a.Arena.Bytes()
 	}
-	return runCommand(cmd, map[prog.Slot][][]byte{prog.Arena: {mem}, prog.Input: a.Inputs, prog.Output: a.Outputs, prog.Const: consts, prog.State: a.States}, a)
+	return runCommand(cmd, map[prog.Slot][][]byte{prog.Arena: {mem}, prog.Input: a.Inputs, prog.Output: a.Outputs, prog.Const: consts, prog.State: a.States}, envOf(a))
 }
 
 // window is the memory of a contiguous operand.

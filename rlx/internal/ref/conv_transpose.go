@@ -50,7 +50,7 @@ func fusedConv(c *call) error {
 	a, y := attrs[op.FusedConvAttrs](c), c.out[0]
 	conv := a.Conv()
 	wide := tensor{true, ir.F64, y.dims, make([]byte, 8*y.len())}
-	inner := &call{in: c.in[:2], out: []tensor{wide}, cancel: c.cancel}
+	inner := &call{in: c.in[:2], out: []tensor{wide}, env: c.env}
 	win := windowOf(conv.Stride, conv.Dilation, conv.Padding, conv.AutoPad, c.in[0].dims[2:], c.in[1].dims[2:])
 	if err := convolve(inner, win, int(conv.Groups)); err != nil {
 		return err

@@ -102,8 +102,8 @@ func (d *device) Load(w backend.Weights, words []uint32) (backend.Program, error
 		return nil, &backend.Error{Backend: d.name, Code: backend.BadWords, Command: -1, Text: err.Error()}
 	}
 	for i, c := range p.Commands {
-		if kernels[c.Row.Name] == nil && !c.Staged {
-			return nil, &backend.Error{Backend: d.name, Code: backend.Unsupported, Command: i, Text: c.Row.Name + " has no reference kernel"}
+		if name := lacking(&c); name != "" && !c.Staged {
+			return nil, &backend.Error{Backend: d.name, Code: backend.Unsupported, Command: i, Text: name + " has no reference kernel"}
 		}
 	}
 	consts, _ := w.(weights)
@@ -119,6 +119,21 @@ func (d *device) Load(w backend.Weights, words []uint32) (backend.Program, error
 		return newPrivate(program{d.name, p, consts}), nil
 	}
 	return &program{d.name, p, consts}, nil
+}
+
+// lacking names the op of the command, or of a command in its bodies, that has no kernel.
+func lacking(c *prog.Command) string {
+	if kernels[c.Row.Name] == nil {
+		return c.Row.Name
+	}
+	for _, b := range c.Bodies {
+		for i := range b.Commands {
+			if name := lacking(&b.Commands[i]); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 type program struct {
@@ -154,13 +169,14 @@ func (p *program) Run(a *backend.RunArgs) error {
 
 // stretch runs the commands that a names on the memory of slots.
 func (p *program) stretch(slots map[prog.Slot][][]byte, a *backend.RunArgs) error {
+	e := envOf(a)
 	for k := range a.Count {
 		i := a.First + k
 		if a.Arena != nil && a.Arena.Cancel().IsSet() {
 			return &backend.Error{Backend: p.name, Code: backend.Cancelled, Command: i, Text: "cancelled"}
 		}
 		t0 := time.Since(start)
-		if err := runCommand(&p.p.Commands[i], slots, a); err != nil {
+		if err := runCommand(&p.p.Commands[i], slots, e); err != nil {
 			return p.wrap(i, err)
 		}
 		if a.Profile != nil {
@@ -214,7 +230,7 @@ func Apply(row *ir.Row, attrs any, in []*ir.Tensor, out []ir.Type) ([]*ir.Tensor
 	if k == nil {
 		return nil, fmt.Errorf("%s has no reference kernel", row.Name)
 	}
-	c := &call{cmd: &prog.Command{Row: row, Attrs: attrs}, seed: op.DefaultSeed}
+	c := &call{cmd: &prog.Command{Row: row, Attrs: attrs}, env: env{seed: op.DefaultSeed}}
 	for _, t := range in {
 		if t == nil {
 			c.in = append(c.in, tensor{})

@@ -1,0 +1,128 @@
+package rlx
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rlx-ml/rlx-go/rlx/backend"
+	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
+	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+)
+
+// The stacks of a While are as long as the run makes trips. A specialisation has memory for a number of rows; a run that needs more says how many, is
+// done again with as many, and the program remembers.
+
+// stack is an output whose length only a run tells.
+type stack struct {
+	output int           // number of the output
+	count  int           // number of the hidden output that holds the length
+	symbol int           // number of the symbol that stands for the rows there is memory for
+	rows   *atomic.Int64 // shared by stacks of one symbol
+}
+
+// firstRows is how many rows there is memory for at first.
+const firstRows = 16
+
+// measure finds the outputs whose length only a run tells, and adds a hidden output for the length of each. A node that reads such a value
+// is refused.
+func (p *Program) measure() error {
+	var bad []pass.Unsupported
+	p.graph.EachNode(func(n *ir.Node) {
+		for _, v := range n.In {
+			if len(v.Measured()) > 0 {
+				bad = append(bad, pass.Unsupported{Node: n.Name, Op: n.Row.Name, DType: v.DType(),
+					Reason: fmt.Sprintf("it reads %s, whose length only a run tells: such a value can be an output of the graph and nothing else", v)})
+			}
+		}
+	})
+	if len(bad) > 0 {
+		return &UnsupportedError{Backend: p.Backend(), Nodes: bad}
+	}
+	if !slices.ContainsFunc(p.graph.Outputs, func(o ir.Output) bool { return len(o.Value.Measured()) > 0 }) {
+		return nil
+	}
+	own, err := pass.DCE(p.graph) // which may be the caller's
+	if err != nil {
+		return err
+	}
+	p.graph = own
+	rows := map[string]*atomic.Int64{}
+	hidden := map[ir.Value]int{}
+	for i, o := range slices.Clone(p.graph.Outputs) {
+		for _, s := range o.Value.Measured() {
+			v, ok := o.Value.MeasuredBy(s)
+			if !ok {
+				return fmt.Errorf("output %s has type %s, whose length %s no value tells", o.Name, o.Value.Type(), s)
+			}
+			if _, ok := hidden[v]; !ok {
+				hidden[v] = len(p.graph.Outputs)
+				p.graph.Outputs = append(p.graph.Outputs, ir.Output{Name: s + " of " + o.Name, Value: v})
+			}
+			k := slices.Index(p.symbols, s)
+			if k < 0 {
+				k = len(p.symbols)
+				p.symbols = append(p.symbols, s)
+			}
+			if rows[s] == nil {
+				rows[s] = new(atomic.Int64)
+				rows[s].Store(firstRows)
+			}
+			p.stacks = append(p.stacks, stack{i, hidden[v], k, rows[s]})
+		}
+	}
+	return nil
+}
+
+// expect sets the rows that the next run has memory for.
+func (p *Program) expect(values []int64) {
+	for _, s := range p.stacks {
+		values[s.symbol] = s.rows.Load()
+	}
+}
+
+// trim cuts the stacks in out to the rows of the run. all is false where there was memory for fewer: then the next run has more.
+func (p *Program) trim(out []*Tensor, values []int64) (all bool, err error) {
+	all = true
+	for _, s := range p.stacks {
+		n := out[s.count].Int(0)
+		if n <= values[s.symbol] {
+			continue
+		}
+		all = false
+		want := int64(1) << bits.Len64(uint64(n-1))
+		for old := s.rows.Load(); old < want && !s.rows.CompareAndSwap(old, want); old = s.rows.Load() {
+		}
+	}
+	for _, s := range p.stacks {
+		if !all {
+			break
+		}
+		t, n := out[s.output], out[s.count].Int(0)
+		shape := append([]int64{n}, t.Shape()[1:]...)
+		size, err := ir.ByteSize(t.DType(), shape)
+		if err != nil {
+			return false, err
+		}
+		if out[s.output], err = ir.FromBytes(t.DType(), shape, slices.Clone(t.Bytes()[:size])); err != nil {
+			return false, err
+		}
+	}
+	return all, nil
+}
+
+// outputsOf is fresh memory for the outputs of e, bound to r.
+func outputsOf(e *exec.Program, r *exec.Runner) ([]*Tensor, error) {
+	out := make([]*Tensor, len(e.Plan.Program.Outputs))
+	for i, t := range e.Plan.Program.Outputs {
+		y, err := ir.Zeros(t.DType, t.Dims...)
+		if err != nil {
+			return nil, &backend.Error{Backend: "host", Code: backend.NoMemory, Command: -1, Text: err.Error()}
+		}
+		out[i] = y
+		r.SetOutput(i, y.Bytes())
+	}
+	return out, nil
+}
