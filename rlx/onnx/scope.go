@@ -193,6 +193,7 @@ type deps struct{ names []string }
 // union is the inputs that any of the values depends on.
 func union(in []*value) *deps {
 	var d *deps
+	var names []string // of all, where more than one has some
 	for _, v := range in {
 		if v == nil {
 			continue
@@ -206,12 +207,17 @@ func union(in []*value) *deps {
 		case d == nil:
 			d = of
 		default:
-			names := slices.Concat(d.names, of.names)
-			slices.Sort(names)
-			d = &deps{slices.Compact(names)}
+			if names == nil {
+				names = slices.Clone(d.names)
+			}
+			names = append(names, of.names...)
 		}
 	}
-	return d
+	if names == nil {
+		return d
+	}
+	slices.Sort(names)
+	return &deps{slices.Compact(names)}
 }
 
 // maxFolded is the most memory that the results of a folded computation may take.
