@@ -42,7 +42,8 @@ type Program struct {
 }
 
 // Compile verifies g, runs the passes that need no shapes on it, and opens the backend. Shapes are compiled when they first occur in a
-// Run. Options choose the backend; the default is Prefer("cpu", "ref").
+// Run. Options choose the backend; the default is Prefer("cpu", "ref"). The tensors of constants and parameters must not change before the
+// program is closed: large ones are used where they lie.
 func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -116,6 +117,9 @@ func (p *Program) eval(ctx context.Context) pass.Eval {
 		if err != nil {
 			return nil, err
 		}
+		if err := p.cfg.memory.fitsOutputs("folded constants", legal); err != nil {
+			return nil, err
+		}
 		consts := plan.NewConstants(legal)
 		w, err := p.target.Device.Weights(nil, consts.Data())
 		if err != nil {
@@ -163,6 +167,9 @@ func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Pro
 	}, p.cfg.off, p.cfg.verify)
 	if err != nil {
 		return nil, execError(p.Backend(), err)
+	}
+	if err := p.cfg.memory.fitsOutputs("outputs", g); err != nil {
+		return nil, err
 	}
 	e, err := exec.Load(g, p.target, p.consts, p.weights)
 	if err != nil {
@@ -239,9 +246,7 @@ func (p *Program) Probe(threads int, bytes uint64, seconds float64) (l Limits, o
 		return Limits{}, false, err
 	}
 	defer p.leave()
-	d, ok := p.target.Device.(interface {
-		Probe(threads int, bytes uint64, seconds float64) (gflops, gbps float64, err error)
-	})
+	d, ok := p.target.Device.(prober)
 	if !ok {
 		return Limits{}, false, nil
 	}

@@ -52,8 +52,11 @@ func TestConcurrentRuns(t *testing.T) {
 			p := compile(t, openDigits(t), rlx.On(b), rlx.Specialisations(4))
 			const shapes = 6
 			runs := 100
-			if conform.Slow(b) {
+			switch {
+			case conform.Slow(b):
 				runs = 4
+			case b == "ref":
+				runs = 20
 			}
 			var in [shapes]rlx.Feed
 			var want [shapes][]uint32

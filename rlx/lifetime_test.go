@@ -152,7 +152,7 @@ func TestImpossibleSizes(t *testing.T) {
 // Every Close returns only when the program's memory is free.
 func TestSecondCloseWaits(t *testing.T) {
 	g := rlx.NewGraph("slow")
-	x := g.Input("x", rlx.F32, rlx.Shape(300, 300))
+	x := g.Input("x", rlx.F32, rlx.Shape(160, 160))
 	y := x
 	for range 20 {
 		y = op.MatMul(y, x)
@@ -164,7 +164,7 @@ func TestSecondCloseWaits(t *testing.T) {
 	}
 	var finished atomic.Bool
 	go func() {
-		p.Run(context.Background(), rlx.Feed{"x": rlx.New(make([]float32, 90000), 300, 300)})
+		p.Run(context.Background(), rlx.Feed{"x": rlx.New(make([]float32, 160*160), 160, 160)})
 		finished.Store(true)
 	}()
 	time.Sleep(20 * time.Millisecond)

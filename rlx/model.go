@@ -17,7 +17,11 @@ import (
 )
 
 // OpenOption changes how a model file is read.
-type OpenOption func(*opening)
+type OpenOption interface{ applyOpen(*opening) }
+
+type openOption func(*opening)
+
+func (f openOption) applyOpen(o *opening) { f(o) }
 
 // opening is how a file is read.
 type opening struct {
@@ -28,18 +32,20 @@ type opening struct {
 
 // Bind makes an input of the model a constant. Inputs that decide the rank or the axes of something must be bound.
 func Bind(name string, value *Tensor) OpenOption {
-	return func(o *opening) { o.onnx, o.bound = append(o.onnx, onnx.BindInput(name, value)), append(o.bound, name) }
+	return openOption(func(o *opening) {
+		o.onnx, o.bound = append(o.onnx, onnx.BindInput(name, value)), append(o.bound, name)
+	})
 }
 
 // BindDim fixes a named dim of the model's inputs.
 func BindDim(name string, size int64) OpenOption {
-	return func(o *opening) { o.onnx = append(o.onnx, onnx.BindDim(name, size)) }
+	return openOption(func(o *opening) { o.onnx = append(o.onnx, onnx.BindDim(name, size)) })
 }
 
 // For reads a model for runs with inputs like those of feed. Inputs that the model cannot be read without, such as axes or the condition
 // of an If, are bound to their values in feed; where that is not enough, the shapes of all inputs are fixed to those of feed.
 // Model.Bound names the inputs that are no longer inputs.
-func For(feed Feed) OpenOption { return func(o *opening) { o.feed = feed } }
+func For(feed Feed) OpenOption { return openOption(func(o *opening) { o.feed = feed }) }
 
 // Open reads a model file: ONNX, with its external data, which must lie in the file's folder. Errors are *FileError, or *ModelError with
 // all that the file needs and rlx lacks.
@@ -81,6 +87,20 @@ func OpenReader(name string, r io.ReaderAt, size int64, opts ...OpenOption) (*Mo
 // Bound names the inputs of the file that Bind and For made constants, sorted. A feed must not have them.
 func (m *Model) Bound() []string { return m.bound }
 
+// ExportONNX writes the model's graph as an ONNX model; see [ExportONNX].
+func (m *Model) ExportONNX(w io.Writer, opts ...onnx.ExportOption) error {
+	if err := ExportONNX(m.graph, w, opts...); err != nil {
+		return fmt.Errorf("%s: %w", m.File, err)
+	}
+	return nil
+}
+
+// ExportONNX writes a graph as an ONNX model, which ONNX Runtime and others run. Weights of 2 GB and more go into a file of their own:
+// see [onnx.ExternalData]. The error lists every node that has no ONNX form: *onnx.UnsupportedError.
+func ExportONNX(g *Graph, w io.Writer, opts ...onnx.ExportOption) error {
+	return onnx.Export(g, w, opts...)
+}
+
 // ModelError lists everything in a model file that rlx does not read, with node names.
 type ModelError struct {
 	File  string
@@ -96,8 +116,10 @@ func parse(name string, data []byte, opts []OpenOption, more ...onnx.Option) (*M
 		return nil, &FileError{File: name, Offset: 0, Field: "magic", Err: errors.New("is a GGUF file, which this version does not read yet; expected ONNX")}
 	}
 	o := opening{onnx: append(more, onnx.FoldWith(evaluate))}
-	for _, f := range opts {
-		f(&o)
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyOpen(&o)
+		}
 	}
 	var feed map[string]*ir.Tensor
 	if o.feed != nil {

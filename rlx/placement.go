@@ -5,6 +5,8 @@ import (
 
 	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
 	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
+	"github.com/rlx-ml/rlx-go/rlx/internal/prog"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
 // Placed says how one node of the program runs.
@@ -26,6 +28,128 @@ type Segment struct {
 	Place    string   // native or host
 	Nodes    []string // in the order in which they run
 	Down, Up int64    // bytes that are copied before it: to the host, to the device
+}
+
+// Command is one command of a compiled program.
+type Command struct {
+	Node, Kind     string // the node of the graph that it belongs to, and the op of that node
+	Op             string // the op that runs: Kind, a part of what Kind is composed of, or Copy
+	Backend, Place string // as in Placed
+	Segment        int    // index in Program.Segments
+	In, Out        []ir.Type
+	Bytes          int64 // of its operands and results, a broadcast element once: at most so many are touched, and fewer by ops that look elements up
+}
+
+// MemoryPlan is what a program needs for one set of shapes, in bytes.
+type MemoryPlan struct {
+	Weights    int64 // params and constants, held once for all shapes; kernels may hold packed copies, which Stats counts
+	Folded     int64 // constants that were computed for these shapes
+	Arena      int64 // intermediate values, for each run at a time
+	ArenaBound int64 // the least that any arena of the same order of commands needs
+	Device     int64 // the arena with what kernels need beside it
+	Inputs     int64
+	Outputs    int64
+}
+
+// Plan is what a graph became for one set of shapes.
+type Plan struct {
+	Nodes    []Placed
+	Segments []Segment
+	Commands []Command // in the order in which they run
+	Memory   MemoryPlan
+}
+
+// Plan compiles for the shapes of feed, as Run does and for later runs too, and describes the result. With a nil feed it speaks of the shapes
+// that Placement speaks of.
+func (p *Program) Plan(ctx context.Context, feed Feed) (*Plan, error) {
+	if feed == nil {
+		var out *Plan
+		err := p.planned(func(e *exec.Program, carries bool) { out = p.describe(e, carries) })
+		return out, err
+	}
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	values, err := p.bind(nil, feed)
+	if err != nil {
+		return nil, err
+	}
+	e, err := p.acquire(ctx, values)
+	if err != nil {
+		return nil, err
+	}
+	defer p.release(e)
+	carries, err := e.prog.Carries()
+	if err != nil {
+		return nil, execError(p.Backend(), err)
+	}
+	return p.describe(e.prog, carries), nil
+}
+
+func (p *Program) describe(e *exec.Program, carries bool) *Plan {
+	pl := e.Plan
+	m := MemoryPlan{Arena: pl.Peak, ArenaBound: pl.Bound, Device: e.ArenaBytes(), Inputs: bytesOf(pl.Program.Inputs), Outputs: bytesOf(pl.Program.Outputs)}
+	for i, t := range pl.Consts {
+		if i < pl.Base {
+			m.Weights += int64(len(t.Bytes()))
+		} else {
+			m.Folded += int64(len(t.Bytes()))
+		}
+	}
+	return &Plan{Nodes: placed(e, carries), Segments: segments(e, carries), Commands: commands(e), Memory: m}
+}
+
+func bytesOf(list []prog.Type) int64 {
+	sum := int64(0)
+	for _, t := range list {
+		n, _ := t.Bytes()
+		sum += n
+	}
+	return sum
+}
+
+func commands(e *exec.Program) []Command {
+	list := make([]Command, len(e.Plan.Steps))
+	for at, g := range e.Plan.Segments {
+		for i := g.First; i < g.End; i++ {
+			s := &e.Plan.Steps[i]
+			c := Command{Op: s.Command.Row.Name, Backend: e.RunsOn(i), Place: s.Place.String(), Segment: at}
+			c.Node, c.Kind = nodeOf(s)
+			c.In, c.Bytes = operands(s.Command.In, c.Bytes)
+			c.Out, c.Bytes = operands(s.Command.Out, c.Bytes)
+			list[i] = c
+		}
+	}
+	return list
+}
+
+// operands are the types of those that are there; their memory is added to bytes.
+func operands(list []prog.Operand, bytes int64) ([]ir.Type, int64) {
+	var types []ir.Type
+	for _, o := range list {
+		if o.Absent {
+			continue
+		}
+		n := int64(o.DType.Size())
+		for i, d := range o.Dims {
+			if o.Strides[i] != 0 { // a broadcast reads its element again
+				n *= d
+			}
+		}
+		types, bytes = append(types, ir.Type{DType: o.DType, Shape: ir.Dims(o.Dims...)}), bytes+n
+	}
+	return types, bytes
+}
+
+// dtype is that of the first result.
+func (c *Command) dtype() string {
+	for _, list := range [][]ir.Type{c.Out, c.In} {
+		if len(list) > 0 {
+			return list[0].DType.String()
+		}
+	}
+	return ""
 }
 
 // Placement lists the nodes of the program in the order in which they run, and how each runs: natively, composed of other ops, or staged

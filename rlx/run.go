@@ -373,7 +373,9 @@ var noOptions = runConfig{seed: op.DefaultSeed}
 func (p *Program) execute(ctx context.Context, e *entry, r *exec.Runner, rc *runConfig) error {
 	args := r.Args()
 	args.Seed = rc.seed
+	began := uint64(0)
 	if rc.profile != nil {
+		began = exec.Clock()
 		n := len(e.prog.Plan.Steps)
 		args.Profile, args.Counters = make([]uint64, 2*n), make([]uint32, n)
 		defer func() { args.Profile, args.Counters = nil, nil }()
@@ -382,11 +384,7 @@ func (p *Program) execute(ctx context.Context, e *entry, r *exec.Runner, rc *run
 		return execError(p.Backend(), err)
 	}
 	if rc.profile != nil {
-		rc.profile.Steps = rc.profile.Steps[:0]
-		for i, s := range e.prog.Plan.Steps {
-			rc.profile.Steps = append(rc.profile.Steps, ProfileStep{Node: s.Node.Name, Op: s.Command.Row.Name, Place: s.Place.String(),
-				Start: args.Profile[2*i], End: args.Profile[2*i+1], Native: args.Counters[i]})
-		}
+		rc.profile.fill(p, e.prog, r, began)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ package native
 #include "rlx.h"
 
 static int32_t rlx_shim_count(const rlx_backend *b, int32_t *n, rlx_error *e) { return b->device_count(n, e); }
-static int32_t rlx_shim_open(const rlx_backend *b, int32_t i, int32_t threads, const char *isa, rlx_device **d, rlx_error *e) {
-  const rlx_open_options o = {sizeof o, threads, isa};
+static int32_t rlx_shim_open(const rlx_backend *b, int32_t i, int32_t threads, const char *isa, uint32_t lean, rlx_device **d, rlx_error *e) {
+  const rlx_open_options o = {sizeof o, threads, isa, lean};
   return b->open(i, &o, d, e);
 }
 static int32_t rlx_shim_close(const rlx_backend *b, rlx_device *d, rlx_error *e) { return b->close(d, e); }
@@ -143,8 +143,12 @@ func (b *library) Open(i int, o backend.Options) (backend.Device, error) {
 	isa := C.CString(o.ISA)
 	defer C.free(unsafe.Pointer(isa))
 	d := &device{b: b}
+	var lean C.uint32_t
+	if o.Lean {
+		lean = 1
+	}
 	var e C.rlx_error
-	if code := C.rlx_shim_open(b.t, C.int32_t(i), C.int32_t(min(o.Threads, 1<<20)), isa, &d.p, &e); code != C.RLX_OK {
+	if code := C.rlx_shim_open(b.t, C.int32_t(i), C.int32_t(min(o.Threads, 1<<20)), isa, lean, &d.p, &e); code != C.RLX_OK {
 		return nil, b.failure(code, &e)
 	}
 	if err := d.describe(); err != nil {
@@ -235,9 +239,16 @@ func (d *device) Probe(threads int, bytes uint64, seconds float64) (gflops, gbps
 }
 
 type weights struct {
-	d *device
-	p *C.rlx_weights
+	d    *device
+	p    *C.rlx_weights
+	pins *runtime.Pinner // of constants that the library may use where they lie
 }
+
+// borrowed is the size from which constants stay where they are: a second copy of small ones costs little.
+const borrowed = 1 << 20
+
+// pinners keeps the pins of weights that nobody closed: the library refers to that memory.
+var pinners sync.Map
 
 func (d *device) Weights(parent backend.Weights, constants [][]byte) (backend.Weights, error) {
 	from, err := d.weights(parent)
@@ -251,19 +262,26 @@ func (d *device) Weights(parent backend.Weights, constants [][]byte) (backend.We
 		return nil, d.b.noMemory("the list of constants")
 	}
 	defer C.free(unsafe.Pointer(list))
+	w := &weights{d: d, pins: new(runtime.Pinner)}
 	for i, c := range constants {
 		if len(c) == 0 {
 			continue
 		}
-		pin.Pin(&c[0])
 		entry := &unsafe.Slice(list, len(constants))[i]
+		if len(c) >= borrowed {
+			w.pins.Pin(&c[0])
+			entry.stays = 1
+		} else {
+			pin.Pin(&c[0])
+		}
 		entry.data, entry.bytes = unsafe.Pointer(&c[0]), C.uint64_t(len(c))
 	}
-	w := &weights{d: d}
 	var e C.rlx_error
 	if code := C.rlx_shim_weights_open(d.b.t, d.p, from, list, C.uint32_t(len(constants)), &w.p, &e); code != C.RLX_OK {
+		w.pins.Unpin()
 		return nil, d.b.failure(code, &e)
 	}
+	pinners.Store(w.pins, true)
 	return w, nil
 }
 
@@ -291,5 +309,7 @@ func (w *weights) Close() error {
 		return w.d.b.failure(code, &e)
 	}
 	w.p = nil
+	w.pins.Unpin()
+	pinners.Delete(w.pins)
 	return nil
 }

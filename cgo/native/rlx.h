@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define RLX_ABI 2u
+#define RLX_ABI 3u
 #define RLX_WORDS_MAGIC 0x50584c52u /* "RLXP" */
 #define RLX_WORDS_VERSION 1u
 #define RLX_ABSENT 0xffffffffu
@@ -70,6 +70,7 @@ typedef struct rlx_open_options {
   uint32_t size;       /* sizeof(rlx_open_options) of the caller */
   int32_t max_threads; /* threads that may compute, the caller included; at least 1 */
   const char *isa;     /* CPU: "" or NULL: the best one; else the name of a lower one. Other backends ignore it */
+  uint32_t lean;       /* 1: no second form of constants, such as one packed for a kernel */
 } rlx_open_options;
 
 typedef struct rlx_device_info {
@@ -81,8 +82,9 @@ typedef struct rlx_device_info {
 } rlx_device_info;
 
 typedef struct rlx_constant {
-  const void *data; /* host memory, contiguous; read during weights_open only */
+  const void *data; /* host memory, contiguous; read during weights_open only, unless it stays */
   uint64_t bytes;
+  uint32_t stays; /* 1: the memory stays as it is until weights_close returns; a backend may use it in place */
 } rlx_constant;
 
 typedef struct rlx_program_info {

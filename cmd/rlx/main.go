@@ -41,7 +41,7 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(demoCommand(), runCommand(), inspectCommand(), opsCommand(), backendsCommand(), conformCommand(), onnxTestCommand(), benchCommand())
+	root.AddCommand(demoCommand(), runCommand(), inspectCommand(), opsCommand(), backendsCommand(), conformCommand(), onnxTestCommand(), benchCommand(), exportCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\nusage: %s", err, c.UseLine())}
 	})

@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +32,7 @@ func readNPY(path string) (*rlx.Tensor, error) {
 
 func parseNPY(b []byte) (*rlx.Tensor, error) {
 	if len(b) < 12 || string(b[:6]) != "\x93NUMPY" {
-		return nil, errors.New("is no .npy file: magic is missing")
+		return nil, fmt.Errorf("is no .npy file, which numpy.save writes: it begins with %.16q", b[:min(len(b), 16)])
 	}
 	start, n := 10, int(binary.LittleEndian.Uint16(b[8:]))
 	if b[6] > 1 {
@@ -46,11 +48,11 @@ func parseNPY(b []byte) (*rlx.Tensor, error) {
 	d, ok := npyDTypes[m[2]]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("dtype %s is not read", m[2])
+		return nil, fmt.Errorf("dtype %s is not read, expected one of %s", m[2], strings.Join(slices.Sorted(maps.Keys(npyDTypes)), " "))
 	case m[1] == ">":
-		return nil, fmt.Errorf("dtype >%s is big-endian, expected little-endian", m[2])
+		return nil, fmt.Errorf("dtype >%s is big-endian, expected little-endian: x.astype('<%s') in NumPy", m[2], m[2])
 	case m[3] == "True":
-		return nil, errors.New("Fortran order, expected C order")
+		return nil, errors.New("Fortran order, expected C order: numpy.ascontiguousarray(x)")
 	}
 	shape := []int64{}
 	for _, s := range strings.Split(m[4], ",") {

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,66 +14,79 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx"
 )
 
+// runFlags are the flags of rlx run beside those of the inputs.
+type runFlags struct {
+	inputFlags
+	random          bool
+	out, backend    string
+	repeat, threads int
+	profile         string
+}
+
 func runCommand() *cobra.Command {
-	var inputs []string
-	var out, backend string
-	var repeat, threads int
+	var f runFlags
 	c := &cobra.Command{
-		Use:   "run MODEL --in NAME=FILE.npy --out DIR [--backend B] [--repeat N]",
-		Short: "Run one inference, .npy files in and out",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			feed, err := readFeed(inputs)
-			if err != nil {
-				return err
-			}
-			if repeat < 1 {
-				return usageError{fmt.Errorf("--repeat %d, expected at least 1", repeat)}
-			}
-			model, err := openFor(args[0], feed)
-			if err != nil {
-				return err
-			}
-			prog, err := model.Compile(c.Context(), backendOptions(backend, threads)...)
-			if err != nil {
-				return err
-			}
-			defer prog.Close()
-			times := make([]time.Duration, repeat)
-			var result rlx.Feed
-			for i := range times {
-				t0 := time.Now()
-				if result, err = prog.Run(c.Context(), feed); err != nil {
-					return err
-				}
-				times[i] = time.Since(t0)
-			}
-			report(c, prog, result, times)
-			return writeFeed(out, result)
-		},
+		Use:   "run MODEL [--in NAME=FILE.npy]... [--random [--seed N]] [--out DIR] [--backend B] [--repeat N] [--profile FILE.json]",
+		Short: "Run one inference: .npy files, numbers or random values in, statistics and .npy files out",
+		Example: `  rlx run model.onnx --random
+  rlx run model.onnx --random --dim batch=4 --repeat 20 --profile trace.json
+  rlx run model.onnx --in x=x.npy --in sr=16000 --out results`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return runModel(c, args[0], &f) },
 	}
-	c.Flags().StringArrayVar(&inputs, "in", nil, "NAME=FILE.npy, once for each input")
-	c.Flags().StringVar(&out, "out", "", "folder for NAME.npy of each output; empty writes none")
-	c.Flags().StringVar(&backend, "backend", "", "backend to run on; empty chooses")
-	c.Flags().IntVar(&repeat, "repeat", 1, "number of runs")
-	c.Flags().IntVar(&threads, "threads", 0, "threads that may compute; 0 for all")
+	f.add(c)
+	c.Flags().BoolVar(&f.random, "random", false, "fill inputs that are not given with random values: floats normal(0, 1), integers rows of the table that they index, "+
+		"all values of 8 bits, or 0 and 1; an integer that the model compares with a constant is that constant")
+	c.Flags().StringVar(&f.out, "out", "", "folder for NAME.npy of each output; empty writes none")
+	c.Flags().StringVar(&f.backend, "backend", "", "backend to run on; empty chooses")
+	c.Flags().IntVar(&f.repeat, "repeat", 1, "number of timed runs; from 2 on, one more run warms up")
+	c.Flags().IntVar(&f.threads, "threads", 0, "threads that may compute; 0 for all")
+	c.Flags().StringVar(&f.profile, "profile", "", "write a Chrome trace of the last run to this file, and print what took the time")
 	return c
 }
 
-// openFor reads a model for any inputs, or else for those of feed, from which it takes out the ones that became constants.
-func openFor(path string, feed rlx.Feed) (*rlx.Model, error) {
-	model, err := rlx.Open(path)
-	var lacks *rlx.ModelError
-	if errors.As(err, &lacks) {
-		model, err = rlx.Open(path, rlx.For(feed))
+func runModel(c *cobra.Command, path string, f *runFlags) error {
+	if f.repeat < 1 {
+		return usageError{fmt.Errorf("--repeat %d, expected at least 1", f.repeat)}
+	}
+	if err := checkBackend(f.backend); err != nil {
+		return err
+	}
+	sig, err := readSignature(path)
+	if err != nil {
+		return err
+	}
+	v, err := f.values(sig)
+	if err == nil && !f.random {
+		err = v.needAll(sig)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, name := range model.Bound() {
-		delete(feed, name)
+	p := &preparation{sig: sig, values: v, options: backendOptions(f.backend, f.threads), errOut: c.ErrOrStderr()}
+	r, err := p.prepare(c.Context())
+	if err != nil {
+		return err
 	}
-	return model, nil
+	defer r.prog.Close()
+	result, times, profile, err := timedRuns(c, r, f)
+	if err != nil {
+		return err
+	}
+	report(c.OutOrStdout(), sig, v, r, result, times)
+	if err := writeFeed(f.out, result); err != nil {
+		return err
+	}
+	return writeProfile(c, f.profile, profile)
+}
+
+// checkBackend says early that a backend is not there, and which are.
+func checkBackend(name string) error {
+	if name == "" {
+		return nil
+	}
+	_, _, err := rlx.Lookup(name)
+	return err
 }
 
 func backendOptions(backend string, threads int) []rlx.Option {
@@ -87,20 +100,28 @@ func backendOptions(backend string, threads int) []rlx.Option {
 	return opts
 }
 
-func readFeed(inputs []string) (rlx.Feed, error) {
-	feed := rlx.Feed{}
-	for _, in := range inputs {
-		name, path, ok := strings.Cut(in, "=")
-		if !ok {
-			return nil, usageError{fmt.Errorf("--in %s, expected NAME=FILE.npy", in)}
-		}
-		t, err := readNPY(path)
-		if err != nil {
-			return nil, err
-		}
-		feed[name] = t
+// timedRuns runs a warm-up where there is more than one run, and then the runs; the last has a profile where one is asked for.
+func timedRuns(c *cobra.Command, r *prepared, f *runFlags) (result rlx.Feed, times []time.Duration, profile *rlx.Profile, err error) {
+	runs := f.repeat
+	if runs > 1 {
+		runs++
 	}
-	return feed, nil
+	bar := newProgress(c.ErrOrStderr(), runs, "runs")
+	defer bar.finish()
+	for i := range runs {
+		opts := []rlx.RunOption{rlx.Seed(f.seed)}
+		if i == runs-1 && f.profile != "" {
+			profile = new(rlx.Profile)
+			opts = append(opts, rlx.WithProfile(profile))
+		}
+		t0 := time.Now()
+		if result, err = r.prog.Run(c.Context(), r.feed, opts...); err != nil {
+			return nil, nil, nil, err
+		}
+		times = append(times, time.Since(t0))
+		bar.step()
+	}
+	return result, times, profile, nil
 }
 
 // writeFeed writes each tensor to dir/NAME.npy; characters that file names cannot hold become underscores.
@@ -125,25 +146,20 @@ func writeFeed(dir string, feed rlx.Feed) error {
 	return nil
 }
 
-func report(c *cobra.Command, prog *rlx.Program, out rlx.Feed, times []time.Duration) {
-	w := c.OutOrStdout()
-	fmt.Fprintln(w, prog)
-	if err := prog.Fallback(); err != nil {
-		fmt.Fprintln(w, "fell back:", err)
+// writeProfile writes the trace and prints the table.
+func writeProfile(c *cobra.Command, path string, p *rlx.Profile) error {
+	if p == nil {
+		return nil
 	}
-	names := make([]string, 0, len(out))
-	for name := range out {
-		names = append(names, name)
+	file, err := os.Create(path)
+	if err != nil {
+		return err
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(w, "%s %v\n", name, out[name])
+	w := bufio.NewWriter(file)
+	if err := errors.Join(p.WriteTrace(w), w.Flush(), file.Close()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	first := times[0]
-	slices.Sort(times)
-	fmt.Fprintf(w, "first run %v", first)
-	if len(times) > 1 {
-		fmt.Fprintf(w, ", fastest of %d %v, median %v", len(times), times[0], times[len(times)/2])
-	}
-	fmt.Fprintln(w)
+	profileTable(c.OutOrStdout(), p)
+	_, err = fmt.Fprintf(c.OutOrStdout(), "trace in %s: open it in ui.perfetto.dev or chrome://tracing\n", path)
+	return err
 }

@@ -36,6 +36,7 @@ type Backend interface {
 type Options struct {
 	Threads int    // threads that may compute, the caller included; at least 1
 	ISA     string // "" for the best one
+	Lean    bool   // no second form of constants, such as one that is faster to multiply with
 }
 
 // DeviceInfo describes a device.
@@ -53,9 +54,9 @@ type Device interface {
 	Info() DeviceInfo
 	// Caps lists what the device runs natively.
 	Caps() []Cap
-	// Weights takes the constants of a program; their bytes are not kept after the call unless the device lives in Go memory. With a
-	// parent (nil for none) the constants are numbered after the parent's, and the parent outlives them: a specialisation adds its own
-	// folded constants to its program's weights.
+	// Weights takes the constants of a program. Their bytes must not change until the weights are closed: a device may use them where they
+	// lie. With a parent (nil for none) the constants are numbered after the parent's, and the parent outlives them: a specialisation adds
+	// its own folded constants to its program's weights.
 	Weights(parent Weights, constants [][]byte) (Weights, error)
 	// Load validates words and picks kernels. Staged commands are run by the caller between runs of the others.
 	Load(w Weights, words []uint32) (Program, error)

@@ -67,7 +67,7 @@ func (m *maker) add(a attrs, in ...*ir.Tensor) *rowCase {
 		}
 		given[k] = attrValue(v)
 	}
-	c := &rowCase{row: m.row, in: in, via: make([]via, len(in)), text: fmt.Sprint(a)}
+	c := &rowCase{row: m.row, in: in, via: make([]via, len(in)), text: fmt.Sprint(a), expectation: &expectation{}}
 	var err error
 	if c.attrs, err = m.row.NewAttrsWith(given, graphs); err != nil {
 		c.attrs, c.text = m.row.Zero(), err.Error() // inference refuses the zero struct or the text shows up in a failure
@@ -118,6 +118,9 @@ func (m *maker) variants(i int, c *rowCase) []*rowCase {
 			}
 		}
 		other.in[k] = other.via[k].settle(x)
+	}
+	if !slices.Equal(other.in, c.in) {
+		other.expectation = &expectation{}
 	}
 	if m.short && (i+m.turn)%2 == 1 {
 		return []*rowCase{&other}

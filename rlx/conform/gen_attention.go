@@ -97,7 +97,10 @@ func (m *maker) attnMask(k int, c attentionCall) *ir.Tensor {
 		return fill(ir.Bool, shape, func(int) float64 { return float64(m.rng.IntN(4)) })
 	case 2, 4:
 		d := []ir.DType{ir.F32, m.dtype}[k/10%2]
-		far := []float64{0, 1000, -30000}[k/5%3]
+		far := []float64{0, 1000, -30000, -math.MaxFloat32}[k/5%4] // the last takes all digits of the scores
+		if d == ir.F16 {
+			far = max(far, -60000)
+		}
 		lost := len(shape) > 0 && shape[len(shape)-1] > 1 && k%4 < 2
 		return fill(d, shape, func(i int) float64 {
 			if lost && (m.rng.chance(4) || int64(i) < c.sk) {
@@ -144,6 +147,8 @@ func rope(m *maker) {
 	if m.dtype == ir.F32 {
 		x, t := m.rng.plain(m.dtype, m.headed(1, 1, 3, 4)), m.rng.plain(ir.F32, dims(2, 2))
 		m.add(attrs{"num_heads": 1}, x, t, t, nil).fails = "C5"
+		none := m.rng.plain(m.dtype, m.headed(0, 1, 3, 4)) // positions count without a token
+		m.add(attrs{"num_heads": 1}, none, t, t, fill(ir.I64, dims(1, 3), func(i int) float64 { return float64(-i) })).fails = "C5"
 		for _, p := range []int64{2, -1, 1 << 40} {
 			m.add(attrs{"num_heads": 1}, x, t, t, fill(ir.I64, dims(3), func(i int) float64 { return float64(int64(i/2) * p) })).fails = "C5"
 		}

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -44,6 +45,8 @@ var windows2d = []window{
 	{x: dims(2, 4, 9), w: dims(6, 2, 3), groups: 2, stride: dims(3)},
 	{x: dims(0, 3, 5), w: dims(2, 3, 3)},
 	{x: dims(2, 0, 5), w: dims(3, 0, 2)},
+	{x: dims(1, 3, 5), w: dims(4, 3, 2), stride: dims(math.MaxInt64), padding: dims(1, 0)},
+	{x: dims(2, 3, 5, 6), w: dims(3, 1, 1, 3), groups: 3, stride: dims(2, 1<<62), dilation: dims(math.MaxInt64, 1)},
 	{x: dims(1, 3, 8, 8), w: dims(8, 3, 3, 3), padding: dims(1, 1)},
 	{x: dims(2, 16, 7, 9), w: dims(17, 16, 1, 1)},
 	{x: dims(1, 8, 9, 7), w: dims(8, 1, 3, 3), groups: 8, padding: dims(1, 1)},
@@ -111,12 +114,15 @@ var transposed2d = []transposed{
 	{window{x: dims(1, 1, 7), w: dims(1, 1, 3), stride: dims(2), dilation: dims(2), padding: dims(2, 0)}, nil},
 	{window{x: dims(2, 3, 17), w: dims(3, 4, 5), padding: dims(2), stride: dims(3)}, dims(2)},
 	{window{x: dims(2, 4, 9), w: dims(4, 3, 3), groups: 2}, nil},
-	{window{x: dims(0, 3, 5), w: dims(3, 2, 3)}, nil},
+	{window{x: dims(0, 3, 5), w: dims(3, 700, 3)}, nil}, // more weights than a small arena holds by chance
+	{window{x: dims(9, 3, 70), w: dims(3, 0, 3)}, nil},
+	{window{x: dims(2, 3, 5), w: dims(3, 4, 0), stride: dims(2)}, nil},
 	{window{x: dims(2, 0, 5), w: dims(0, 3, 2), stride: dims(2)}, nil},
 	{window{x: dims(1, 2, 5), w: dims(2, 0, 2)}, nil},
 	{window{x: dims(1, 2, 1), w: dims(2, 3, 1), stride: dims(5), padding: dims(1, 0)}, dims(4)},
 	{window{x: dims(1, 3, 8, 8), w: dims(3, 8, 2, 2), stride: dims(2, 2)}, nil},
 	{window{x: dims(2, 3, 1), w: dims(3, 2, 3), stride: dims(1 << 40), padding: dims(1)}, nil},
+	{window{x: dims(1, 3, 1, 4), w: dims(3, 2, 3, 1), stride: dims(math.MaxInt64, 2), dilation: dims(1, math.MaxInt64)}, nil},
 	{window{x: dims(2, 16, 7, 9), w: dims(16, 17, 3, 3), stride: dims(2, 2), padding: dims(1, 1)}, dims(1, 1)},
 	{window{x: dims(1, 8, 9, 7), w: dims(8, 1, 3, 3), groups: 8, padding: dims(1, 1), stride: dims(2, 1)}, nil},
 	{window{x: dims(1, 6, 5, 20), w: dims(6, 2, 4, 3), groups: 3, padding: dims(2, 0, 1, 2), stride: dims(1, 2), dilation: dims(2, 3)}, dims(0, 1)},

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -26,6 +27,8 @@ var pools = []poolCase{
 	{x: dims(1, 2, 11, 13), kernel: dims(4, 3), stride: dims(3, 4), dilation: dims(2, 1), padding: dims(0, 2, 5, 1), ceil: true, include: true},
 	{x: dims(1, 2, 6, 41), kernel: dims(2, 3), stride: dims(2, 1), dilation: dims(1, 2), padding: dims(1, 0), ceil: true},
 	{x: dims(1, 5, 9, 20), kernel: dims(2, 20), stride: dims(3, 1), ceil: true},
+	{x: dims(1, 2, 5, 6), kernel: dims(3, 1), stride: dims(math.MaxInt64, 4), dilation: dims(1, math.MaxInt64), include: true},
+	{x: dims(1, 2, 3, 7), kernel: dims(3, 7), stride: dims(1<<62, 3), ceil: true},
 	{x: dims(0, 3, 5, 5), kernel: dims(2, 2)},
 	{x: dims(2, 0, 5), kernel: dims(2)},
 	{x: dims(1, 2, 4, 5, 6), kernel: dims(2, 2, 2)},

@@ -13,10 +13,14 @@ func init() {
 
 func random01(m *maker) {
 	m.draws(attrs{"low": -2.5, "high": 0.75}, attrs{"low": 1.0, "high": 1.0625}, attrs{"low": -1e4, "high": 6e4}, attrs{"low": -3e-8, "high": 3e-8})
+	for _, d := range []ir.DType{ir.BF16, ir.F32} { // high - low leaves f32
+		m.add(attrs{"dtype": d, "low": -3e38, "high": 3e38, "shape": dims(65)}, nil, nil)
+	}
 }
 
 func randomNormal(m *maker) {
 	m.draws(attrs{"mean": 5.0, "scale": 0.1}, attrs{"mean": -1.5, "scale": 0.0}, attrs{"mean": 0.0, "scale": 3.0})
+	m.add(attrs{"dtype": ir.F32, "scale": 1e39, "shape": dims(65)}, nil, nil) // beyond f32, as most results are
 }
 
 // draws makes cases for a template of m's dtype, for none, and for a step; others are attributes beside the defaults.

@@ -65,8 +65,11 @@ func TestVulkanIsValidated(t *testing.T) {
 	}
 }
 
+// shared are the cases of rows: the same on every backend.
+var shared Cases
+
 func runRows(t *testing.T, b string) {
-	opts := []Option{NoSkips(), Seed(*firstSeed)}
+	opts := []Option{NoSkips(), Seed(*firstSeed), Share(&shared)}
 	if testing.Short() || Slow(b) {
 		opts = append(opts, Short())
 	}

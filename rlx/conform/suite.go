@@ -60,6 +60,12 @@ func Seed(n uint64) Option { return func(s *suite) { s.seed = n } }
 // NoSkips makes whatever the backend does not support a failure.
 func NoSkips() Option { return func(s *suite) { s.noSkips = true } }
 
+// Cases keeps the cases of rows and what they should give, so that several runs make them once. It takes memory, and one run at a time.
+type Cases struct{ groups map[string]*caseGroup }
+
+// Share has a run keep its cases in c, and take from there what an earlier one has left.
+func Share(c *Cases) Option { return func(s *suite) { s.shared = c } }
+
 // Compile adds compile options, such as rlx.Threads.
 func Compile(o ...rlx.Option) Option { return func(s *suite) { s.options = append(s.options, o...) } }
 
@@ -69,6 +75,7 @@ type suite struct {
 	only           []string
 	seed           uint64
 	part, groups   uint64
+	shared         *Cases
 	options        []rlx.Option
 	backend        string
 	native         map[int]ir.DTypeSet // by op number: what the backend says that it runs itself
@@ -129,7 +136,7 @@ func Run(t T, name string, opts ...Option) {
 	t.Logf("%s: %d cases from rows", name, s.cases)
 }
 
-// maxReports is how many failures of one row are printed in full.
+// maxReports is how many failures of one row are printed; then the rest of the row is not run.
 const maxReports = 8
 
 // rowRun is the suite on one row.
@@ -157,23 +164,23 @@ func (s *suite) row(t T, row *ir.Row) {
 	}
 	for _, d := range row.In[0].DTypes.List() {
 		for i, e := range enumChoices(row) {
-			m := &maker{row: row, dtype: d, enums: e, rng: s.random(row, d, e), short: s.short, turn: r.turn, large: d == large && (i == 0 || !s.short)}
-			r.turn++
-			gen(m)
-			r.group(m)
+			r.group(s.makeCases(row, d, e, func(m *maker) {
+				m.turn, m.large = r.turn, d == large && (i == 0 || !s.short)
+				gen(m)
+			}))
+			if r.turn++; r.failures >= maxReports {
+				t.Errorf("%s: that many failures: the rest of the row was not run", row.Name)
+				return
+			}
 		}
 	}
 	r.coverage()
-	if r.failures > maxReports {
-		t.Errorf("%s: %d more failures", row.Name, r.failures-maxReports)
-	}
 }
 
 func (r *rowRun) fail(format string, args ...any) {
 	r.t.Helper()
-	if r.failures++; r.failures <= maxReports {
-		r.t.Errorf(format, args...)
-	}
+	r.failures++
+	r.t.Errorf(format, args...)
 }
 
 // coverage fails for each dtype of each operand that no case used and that inference never refused by name.
@@ -211,34 +218,70 @@ func enumChoices(row *ir.Row) []map[string]string {
 	return list
 }
 
-// group runs the cases of one maker: all in one graph, and one by one where that graph fails.
-func (r *rowRun) group(m *maker) {
-	var run []*rowCase
+// caseGroup are the cases of a row for one dtype and function that inference accepts.
+type caseGroup struct {
+	cases    []*rowCase
+	accepted map[string]bool  // "operand dtype" pairs that some case exercises
+	refused  map[string]error // pairs that inference refused by name
+	wrong    []string         // refused for no such reason
+}
+
+// makeCases returns the cases that fill makes, or those that an earlier run has shared.
+func (s *suite) makeCases(row *ir.Row, d ir.DType, e map[string]string, fill func(*maker)) *caseGroup {
+	key := fmt.Sprint(row.Name, d, enumText(e), s.seed, s.short)
+	if s.shared != nil && s.shared.groups[key] != nil {
+		return s.shared.groups[key]
+	}
+	m := &maker{row: row, dtype: d, enums: e, rng: s.random(row, d, e), short: s.short}
+	fill(m)
+	g := &caseGroup{accepted: map[string]bool{}, refused: map[string]error{}}
 	for i, c := range m.cases {
-		c.label = fmt.Sprintf("%s %s%s", r.row.Name, m.dtype, enumText(m.enums))
+		c.label = fmt.Sprintf("%s %s%s", row.Name, d, enumText(e))
 		for _, v := range m.variants(i, c) {
-			if r.legal(m, v) {
-				run = append(run, v)
-			}
+			g.add(m, v)
 		}
+	}
+	if s.shared != nil {
+		if s.shared.groups == nil {
+			s.shared.groups = map[string]*caseGroup{}
+		}
+		s.shared.groups[key] = g
+	}
+	return g
+}
+
+// group runs cases: all in one graph, and one by one where that graph fails.
+func (r *rowRun) group(g *caseGroup) {
+	maps.Copy(r.accepted, g.accepted)
+	maps.Copy(r.refused, g.refused)
+	for _, w := range g.wrong[:min(len(g.wrong), maxReports)] {
+		r.fail("%s", w)
 	}
 	if r.groups++; r.part > 1 && (r.groups+r.seed)%r.part != 0 {
 		return
 	}
-	plain := slices.DeleteFunc(slices.Clone(run), func(c *rowCase) bool { return c.fails != "" })
+	plain, rest := []*rowCase{}, []*rowCase{} // rest: those that run alone
+	for _, c := range g.cases {
+		if c.fails != "" {
+			rest = append(rest, c)
+		} else if err := c.expect(); err != nil {
+			r.fail("%s: ref: %v", c, err)
+		} else {
+			plain = append(plain, c)
+		}
+	}
 	if len(plain) > 0 {
 		if err := r.execute(plain); err != nil {
-			for _, c := range plain {
-				r.single(c)
-			}
+			rest = append(plain, rest...)
 		} else {
 			r.cases += len(plain)
 		}
 	}
-	for _, c := range run {
-		if c.fails != "" {
-			r.single(c)
+	for _, c := range rest {
+		if r.failures >= maxReports {
+			return
 		}
+		r.single(c)
 	}
 }
 
@@ -278,45 +321,38 @@ func operandKey(row *ir.Row, i int, d ir.DType) string {
 	return fmt.Sprintf("%s %s", row.In[min(i, len(row.In)-1)].Name, d)
 }
 
-// legal infers the case's types and computes what it should give. A case that inference refuses is dropped if the error blames the
-// dtype or the function.
-func (r *rowRun) legal(m *maker, c *rowCase) bool {
-	g := ir.NewGraph("")
+// add infers a case's types and takes it in. One that inference refuses is dropped if the error blames the dtype or the function.
+func (g *caseGroup) add(m *maker, c *rowCase) {
+	graph := ir.NewGraph("")
 	in := make([]ir.Value, len(c.in))
 	for i, x := range c.in {
 		if x != nil {
-			in[i] = g.Input(fmt.Sprintf("in%d", i), x.DType(), x.Type().Shape)
+			in[i] = graph.Input(fmt.Sprintf("in%d", i), x.DType(), x.Type().Shape)
 		}
 	}
-	n, err := g.Add(r.row, "", c.attrs, in...)
+	n, err := graph.Add(c.row, "", c.attrs, in...)
 	if err != nil {
 		switch {
 		case c.optional:
 		case blames(err, c, m):
 			for i, x := range c.in {
 				if x != nil {
-					r.refused[operandKey(r.row, i, x.DType())] = err
+					g.refused[operandKey(c.row, i, x.DType())] = err
 				}
 			}
 		case c.fails != "" && strings.Contains(err.Error(), c.fails):
 		default:
-			r.fail("%s: refused: %v", c, err)
+			g.wrong = append(g.wrong, fmt.Sprintf("%s: refused: %v", c, err))
 		}
-		return false
+		return
 	}
 	for i, x := range c.in {
 		if x != nil {
-			r.accepted[operandKey(r.row, i, x.DType())] = true
+			g.accepted[operandKey(c.row, i, x.DType())] = true
 		}
 	}
-	c.attrs = n.Attrs // inference fills in what depends on the operands
-	if c.types = n.Types; c.fails == "" {
-		if err := c.expect(); err != nil {
-			r.fail("%s: ref: %v", c, err)
-			return false
-		}
-	}
-	return true
+	c.attrs, c.types = n.Attrs, n.Types // inference fills in attributes that depend on the operands
+	g.cases = append(g.cases, c)
 }
 
 // blames says whether a refusal is about the dtypes or the enum values of the case, and not about its shapes.

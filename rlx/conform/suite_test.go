@@ -85,13 +85,14 @@ func TestSuiteFindsFaults(t *testing.T) {
 			continue
 		}
 		done[row.Family] = true
+		var cases Cases
 		r := newRecorder()
-		if Run(r, "ref-wrong-tail", Short(), Rows(row.Name)); len(*r.errors) == 0 {
-			t.Errorf("%s: a wrong last element was not found", row.Name)
-		}
-		r = newRecorder()
-		if Run(r, "ref-uncounted", Short(), Rows(row.Name)); len(*r.errors) == 0 && !row.Has(ir.View) {
+		if Run(r, "ref-uncounted", Short(), Share(&cases), Rows(row.Name)); len(*r.errors) == 0 && !row.Has(ir.View) {
 			t.Errorf("%s: kernels that do not count were not found", row.Name)
+		}
+		r = newRecorder() // last: its results may lie in the memory of the cases
+		if Run(r, "ref-wrong-tail", Short(), Share(&cases), Rows(row.Name)); len(*r.errors) == 0 {
+			t.Errorf("%s: a wrong last element was not found", row.Name)
 		}
 	}
 	r := newRecorder()

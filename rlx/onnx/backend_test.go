@@ -15,37 +15,60 @@ import (
 // skipList names the tests that may be skipped.
 const skipList = "../../testdata/onnx_skips.txt"
 
-// TestBackendTests runs ONNX's own operator tests.
+// testKinds are the sets of ONNX's tests, with how many pass at least; the list of skips names all others.
+var testKinds = []struct {
+	name string
+	pass int
+}{{"node", 1343}, {"simple", 15}, {"pytorch-operator", 35}, {"pytorch-converted", 82}, {"light", 9}}
+
+// lightOnRef are the networks that the interpreter runs in a second or two; make onnx-light runs all.
+var lightOnRef = []string{"test_shufflenet", "test_squeezenet"}
+
+// TestBackendTests runs ONNX's own tests.
 func TestBackendTests(t *testing.T) {
-	root, skip := golden.ModelPath("onnx-node-tests")
-	if skip != "" {
-		t.Skip(skip)
-	}
-	tests, err := backendtest.Find(root)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, b := range []string{"ref", "cpu"} {
-		t.Run(b, func(t *testing.T) {
-			if !slices.Contains(conform.Backends(), b) {
-				t.Skipf("%s: not compiled in (CGO_ENABLED=0)", b)
-			}
-			defer conform.Hold(t.Context(), rlx.On(b))()
-			var r backendtest.Report
-			if err := r.Allow(skipList); err != nil {
-				t.Fatal(err)
-			}
-			for _, dir := range tests {
-				if err := r.Run(t.Context(), dir, rlx.On(b)); err != nil {
+		for _, kind := range testKinds {
+			t.Run(b+"/"+kind.name, func(t *testing.T) {
+				if !slices.Contains(conform.Backends(), b) {
+					t.Skipf("%s: not compiled in (CGO_ENABLED=0)", b)
+				}
+				root, skip := golden.ModelPath("onnx-" + kind.name + "-tests")
+				if skip != "" {
+					t.Skip(skip)
+				}
+				tests, err := backendtest.Find(root)
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			for _, f := range r.Failures() {
-				t.Error(f)
-			}
-			t.Logf("%d passed, %d failed, %d skipped", r.Passed, r.Failed, r.Skipped)
-		})
+				pass := kind.pass
+				if b == "ref" && kind.name == "light" {
+					tests = slices.DeleteFunc(tests, func(dir string) bool { return !slices.Contains(lightOnRef, filepath.Base(dir)) })
+					pass = len(lightOnRef)
+				}
+				if r := runAll(t, tests, b); r.Passed < pass {
+					t.Errorf("%d tests passed, expected at least %d", r.Passed, pass)
+				}
+			})
+		}
 	}
+}
+
+func runAll(t *testing.T, tests []string, b string) (r backendtest.Report) {
+	t.Helper()
+	defer conform.Hold(t.Context(), rlx.On(b))()
+	if err := r.Allow(skipList); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range tests {
+		if err := r.Run(t.Context(), dir, rlx.On(b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range r.Failures() {
+		t.Error(f)
+	}
+	t.Logf("%d passed, %d failed, %d skipped", r.Passed, r.Failed, r.Skipped)
+	return r
 }
 
 // TestReport wants an unlisted skip and a listed pass to fail.

@@ -14,6 +14,7 @@ type Unsupported struct {
 	Attr   string // attribute name, "" when the operator itself is meant
 	Reason string
 	Needs  []string // inputs of the model that would have to be known: see [BindInput] and [ImportFor]
+	Dims   []string // symbols of dims of the inputs that would have to be known
 }
 
 // String is one line: Loop (domain com.acme), attribute body: reason.

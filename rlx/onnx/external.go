@@ -40,48 +40,95 @@ func WithFS(fsys fs.FS, model string) Option {
 	}
 }
 
-// externalBytes reads the data of a tensor that lies in another file.
-func externalBytes(t *TensorProto, files opener) ([]byte, error) {
+// placed is where the data of a tensor lie in another file.
+type placed struct {
+	location       string
+	offset, length int64
+}
+
+// placeOf checks what a tensor says of its data, before the file system is touched.
+func placeOf(t *TensorProto, files opener) (placed, error) {
 	fields := map[string]string{}
 	for _, e := range t.ExternalData {
+		if _, twice := fields[e.Key]; twice {
+			return placed{}, t.fail(ErrExternal, "%s is given twice, expected no duplicate", e.Key)
+		}
 		fields[e.Key] = e.Value
 	}
-	location := fields["location"]
-	if err := checkLocation(location); err != nil {
-		return nil, t.fail(ErrExternal, "location %q: %v", location, err)
+	o := placed{location: fields["location"]}
+	if err := checkLocation(o.location); err != nil {
+		return o, t.fail(ErrExternal, "location %q: %v", o.location, err)
 	}
 	if files == nil {
-		return nil, t.fail(ErrExternal, "location %q: the model was not read from a folder", location)
+		return o, t.fail(ErrExternal, "location %q: the model was not read from a folder", o.location)
 	}
 	need, err := t.ByteSize()
 	if err != nil {
+		return o, err
+	}
+	if o.offset, err = extent(fields, "offset", 0); err == nil {
+		o.length, err = extent(fields, "length", need)
+	}
+	switch {
+	case err != nil:
+		return o, t.fail(ErrExternal, "%v", err)
+	case o.length != need:
+		return o, t.fail(ErrExternal, "location %q: length is %d, dims %d of %s need %d bytes", o.location, o.length, t.Dims, DataTypeName(t.DataType), need)
+	}
+	return o, nil
+}
+
+// open opens the file and checks that the data are in it.
+func (o placed) open(t *TensorProto, files opener) (*dataFile, error) {
+	f, err := files(o.location)
+	if err != nil {
+		return nil, t.fail(ErrExternal, "location %q: %v", o.location, err)
+	}
+	if o.offset > f.size || o.length > f.size-o.offset {
+		f.Close()
+		return nil, t.fail(ErrExternal, "location %q: offset %d and length %d, the file has %d bytes", o.location, o.offset, o.length, f.size)
+	}
+	return f, nil
+}
+
+// externalBytes reads the data of a tensor that lies in another file.
+func externalBytes(t *TensorProto, s *store) ([]byte, error) {
+	o, err := placeOf(t, s.files)
+	if err != nil {
 		return nil, err
 	}
-	offset, err := extent(fields, "offset", 0)
+	f, err := o.open(t, s.files)
 	if err != nil {
-		return nil, t.fail(ErrExternal, "%v", err)
-	}
-	length, err := extent(fields, "length", need)
-	if err != nil {
-		return nil, t.fail(ErrExternal, "%v", err)
-	}
-	f, err := files(location)
-	if err != nil {
-		return nil, t.fail(ErrExternal, "location %q: %v", location, err)
+		return nil, err
 	}
 	defer f.Close()
-	size := f.size
-	switch {
-	case length != need:
-		return nil, t.fail(ErrExternal, "location %q: length is %d, dims %d of %s need %d bytes", location, length, t.Dims, DataTypeName(t.DataType), need)
-	case offset > size || length > size-offset:
-		return nil, t.fail(ErrExternal, "location %q: offset %d and length %d, the file has %d bytes", location, offset, length, size)
+	if err := s.take(fmt.Sprintf("tensor %q", t.Name), o.length); err != nil {
+		return nil, err
 	}
-	data := ir.Aligned(length)
-	if _, err := f.ReadAt(data, offset); err != nil && length > 0 {
-		return nil, t.fail(ErrExternal, "location %q: %v", location, err)
+	data, err := ir.Alloc(o.length)
+	if err != nil {
+		return nil, t.fail(ErrExternal, "location %q: %v", o.location, err)
+	}
+	if _, err := f.ReadAt(data, o.offset); err != nil && o.length > 0 {
+		return nil, t.fail(ErrExternal, "location %q: %v", o.location, err)
 	}
 	return data, nil
+}
+
+// checkOutside checks a tensor whose data lie in another file as far as that goes without reading them.
+func checkOutside(t *TensorProto, files opener) error {
+	if _, reason := dtype(t.DataType); t.DataLocation != LocationExternal || reason != "" {
+		return nil
+	}
+	o, err := placeOf(t, files)
+	if err != nil {
+		return err
+	}
+	f, err := o.open(t, files)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // extent is a decimal number that is not negative.

@@ -17,16 +17,25 @@ import (
 type Option func(*options)
 
 type options struct {
+	bytes  int // of the file
 	limit  int64
 	dims   map[string]int64
 	inputs map[string]*ir.Tensor
 	shapes map[string][]int64 // of inputs, which win over what the model declares
+	fixed  map[string]int64   // dims of inputs, by their symbols
+	places map[string]place   // of the symbols that are dims of inputs
 	eval   Eval
-	files  opener
+	store
 }
 
 // Limit sets how many bytes the decoded structures may take, instead of the limit of [Decode].
 func Limit(bytes int64) Option { return func(o *options) { o.limit = bytes } }
+
+// MemoryLimit caps the memory that the import takes for tensors whose data are not in the model's own bytes: those in other files, and
+// computed ones. What would exceed it is a [*MemoryError].
+func MemoryLimit(bytes int64) Option {
+	return func(o *options) { o.capped, o.limitBytes = true, max(bytes, 0) }
+}
 
 // BindDim fixes a dim of the model's inputs, by the name that the file gives it.
 func BindDim(name string, size int64) Option { return func(o *options) { o.dims[name] = size } }
@@ -58,22 +67,46 @@ func Import(data []byte, opts ...Option) (*ir.Graph, error) {
 	return importModel(m, o)
 }
 
-func start(data []byte, opts []Option) (*ModelProto, options, error) {
-	o := options{dims: map[string]int64{}, inputs: map[string]*ir.Tensor{}, shapes: map[string][]int64{}}
+func start(data []byte, opts []Option) (*ModelProto, *options, error) {
+	o := &options{dims: map[string]int64{}, inputs: map[string]*ir.Tensor{}, shapes: map[string][]int64{}, fixed: map[string]int64{}, places: map[string]place{}, store: store{kept: map[*TensorProto]*ir.Tensor{}}}
 	for _, f := range opts {
-		f(&o)
+		f(o)
+	}
+	if eval := o.eval; eval != nil {
+		o.eval = func(g *ir.Graph) ([]*ir.Tensor, error) {
+			if err := o.store.compute("a folded constant", outputBytes(g)); err != nil {
+				return nil, err
+			}
+			return eval(g)
+		}
 	}
 	decode := Decode
 	if o.limit > 0 {
 		decode = func(b []byte) (*ModelProto, error) { return DecodeLimit(b, o.limit) }
 	}
+	o.bytes = len(data)
 	m, err := decode(data)
 	return m, o, err
 }
 
+// outputBytes is the size of the outputs of a graph of known shapes.
+func outputBytes(g *ir.Graph) int64 {
+	total := int64(0)
+	for _, o := range g.Outputs {
+		shape, _ := ir.StaticShape(o.Value.Shape())
+		n, err := ir.ByteSize(o.Value.Type().DType, shape)
+		if err != nil {
+			return 1<<63 - 1
+		}
+		total = saturated(total, n)
+	}
+	return total
+}
+
 // ImportFor reads a model for runs with inputs like those of feed. Inputs whose values the model cannot be read without, such as axes
 // or the condition of an If, become constants: integers, booleans and float vectors of at most 64 elements. Where that is not enough
-// the shapes of all inputs are fixed to those of feed. The names of the inputs that became constants are returned.
+// the lengths that it depends on are fixed to those of feed, or if that is not enough either the shapes of all inputs. The names of the
+// inputs that became constants are returned.
 func ImportFor(data []byte, feed map[string]*ir.Tensor, opts ...Option) (g *ir.Graph, bound []string, err error) {
 	m, o, err := start(data, opts)
 	if err != nil {
@@ -102,7 +135,7 @@ func (o *options) bindMore(m *ModelProto, u *UnsupportedError, feed map[string]*
 			more = true
 		}
 	}
-	if more {
+	if more || o.fixLengths(u, feed) {
 		return true
 	}
 	for i := range m.Graph.Inputs {
@@ -149,7 +182,7 @@ func ImportFS(fsys fs.FS, name string, opts ...Option) (*ir.Graph, error) {
 
 // importer is one import. Once err is set nothing more is built, but operators and attributes are still checked.
 type importer struct {
-	options
+	*options
 	m           *ModelProto
 	g           *ir.Graph // that nodes go to: the model's, or that of a region in it
 	whole       *ir.Graph // the model's
@@ -164,15 +197,17 @@ type importer struct {
 	bodies      map[*GraphProto]map[string]*value // initializers of sub-graphs, which are read once
 	count       int                               // of nodes in functions and sub-graphs, see spend
 	unsupported []Unsupported
+	lengths     lengths
 	listed      map[string]bool // complaints in unsupported, which a loop would repeat
 	err         error
 }
 
-func importModel(m *ModelProto, o options) (*ir.Graph, error) {
+func importModel(m *ModelProto, o *options) (*ir.Graph, error) {
+	o.begin()
 	im := &importer{
 		options: o, m: m, g: ir.NewGraph(m.Graph.Name), leaves: map[string]bool{}, symbols: map[string]string{}, taken: map[string]bool{},
 		functions: map[string]*FunctionProto{}, labelled: map[*ir.Node]bool{}, named: map[string]int{},
-		bodies: map[*GraphProto]map[string]*value{}, listed: map[string]bool{},
+		bodies: map[*GraphProto]map[string]*value{}, listed: map[string]bool{}, lengths: lengths{},
 	}
 	im.whole = im.g
 	im.root = &scope{values: map[string]*value{}, opsets: m.Opset}
@@ -180,12 +215,18 @@ func importModel(m *ModelProto, o options) (*ir.Graph, error) {
 	im.version()
 	for i := range m.Functions {
 		f := &m.Functions[i]
-		im.functions[functionKey(f.Domain, f.Name, f.Overload)] = f
+		key := functionKey(f.Domain, f.Name, f.Overload)
+		if im.functions[key] != nil {
+			im.fail(f.Name, "function", fmt.Errorf("function %q of domain %q is defined twice, expected no duplicate", f.Name, f.Domain))
+		}
+		im.functions[key] = f
 	}
 	if n := m.Graph.SparseInitializers; n > 0 {
 		im.refuse(Unsupported{Node: m.Graph.Name, Reason: fmt.Sprintf("%d sparse initializers are not supported", n)})
 	}
-	im.initializers(m.Graph.Initializers)
+	if im.headers(); im.err == nil {
+		im.initializers(m.Graph.Initializers)
+	}
 	im.inputs()
 	im.bindings()
 	for i := range m.Graph.Nodes {
@@ -199,6 +240,17 @@ func importModel(m *ModelProto, o options) (*ir.Graph, error) {
 		return nil, im.err
 	}
 	return im.g, nil
+}
+
+// headers checks the tensors that lie in other files before any is read.
+func (im *importer) headers() {
+	for i := range im.m.Graph.Initializers {
+		t := &im.m.Graph.Initializers[i]
+		if err := checkOutside(t, im.files); err != nil {
+			im.fail(t.Name, "initializer", err)
+			return
+		}
+	}
 }
 
 // fail keeps the first defect.
@@ -215,8 +267,25 @@ func (im *importer) refuse(u Unsupported) {
 	}
 }
 
+// maxIRVersion is far beyond those there are: a larger number is damage.
+const maxIRVersion = 999
+
 func (im *importer) version() {
 	v, ok := im.m.OpsetVersion("")
+	if n := im.m.IRVersion; n > maxIRVersion {
+		im.fail(im.m.Graph.Name, "", fmt.Errorf("ir_version is %d, expected 1 to %d", n, maxIRVersion))
+	}
+	versions := map[string]int64{}
+	for _, o := range im.m.Opset {
+		domain := o.Domain
+		if domain == "ai.onnx" {
+			domain = ""
+		}
+		if w, ok := versions[domain]; ok && w != o.Version {
+			im.fail(im.m.Graph.Name, "", fmt.Errorf("operator set %q is imported in versions %d and %d, expected one", domain, w, o.Version))
+		}
+		versions[domain] = o.Version
+	}
 	switch {
 	case ok && v < 1:
 		im.fail(im.m.Graph.Name, "", fmt.Errorf("operator set version %d, expected at least 1", v))
@@ -250,7 +319,7 @@ func ReadTensor(data []byte) (name string, t *ir.Tensor, err error) {
 	if err := d.tensor(span{0, len(data)}, &p); err != nil {
 		return "", nil, err
 	}
-	t, reason, err := readTensor(&p, nil)
+	t, reason, err := readTensor(&p, &store{})
 	if reason != "" {
 		err = &UnsupportedError{[]Unsupported{{Node: p.Name, Reason: reason}}}
 	}
@@ -258,14 +327,18 @@ func ReadTensor(data []byte) (name string, t *ir.Tensor, err error) {
 }
 
 // readTensor makes a tensor of a constant: unsupported is a reason, err a defect.
-func readTensor(t *TensorProto, files opener) (out *ir.Tensor, unsupported string, err error) {
+func readTensor(t *TensorProto, s *store) (out *ir.Tensor, unsupported string, err error) {
+	if out := s.kept[t]; out != nil {
+		return out, "", nil
+	}
 	d, unsupported := dtype(t.DataType)
 	if unsupported != "" {
 		return nil, unsupported, nil
 	}
 	_, data, err := t.Bytes()
-	if errors.Is(err, ErrExternal) {
-		data, err = externalBytes(t, files)
+	outside := errors.Is(err, ErrExternal)
+	if outside {
+		data, err = externalBytes(t, s)
 	}
 	if err != nil {
 		return nil, "", err
@@ -273,11 +346,16 @@ func readTensor(t *TensorProto, files opener) (out *ir.Tensor, unsupported strin
 	switch width := dataTypes[t.DataType].bits; {
 	case width < 8:
 		n, _ := t.NumElements()
+		if err := s.take(fmt.Sprintf("tensor %q", t.Name), n); err != nil {
+			return nil, "", err
+		}
 		data = spread(data, n, width, dataTypes[t.DataType].signed)
 	case d == ir.Bool: // any byte but 0 is true in a file, 1 alone in a tensor
 		data = normalBools(data)
 	}
-	out, err = ir.FromBytes(d, t.Dims, data)
+	if out, err = ir.FromBytes(d, t.Dims, data); err == nil && outside {
+		s.kept[t] = out
+	}
 	return out, "", err
 }
 
@@ -312,7 +390,7 @@ func normalBools(data []byte) []byte {
 // define binds a name; each may be bound once in its scope.
 func (im *importer) define(name, node, op string, v *value) {
 	if im.sc.values[name] != nil {
-		im.fail(node, op, fmt.Errorf("value %q is defined twice", name))
+		im.fail(node, op, fmt.Errorf("value %q is defined twice, expected no duplicate", name))
 		return
 	}
 	im.sc.values[name] = v
@@ -322,7 +400,7 @@ func (im *importer) define(name, node, op string, v *value) {
 func (im *importer) initializers(list []TensorProto) {
 	for i := range list {
 		p := &list[i]
-		t, reason, err := readTensor(p, im.files)
+		t, reason, err := readTensor(p, &im.store)
 		v := &value{broken: true}
 		switch {
 		case p.Name == "":
@@ -375,8 +453,14 @@ func (im *importer) inputs() {
 			}
 		}
 	}
+	names := map[string]bool{}
 	for i := range im.m.Graph.Inputs {
 		in := &im.m.Graph.Inputs[i]
+		if names[in.Name] {
+			im.fail(in.Name, "input", fmt.Errorf("input %q is defined twice, expected no duplicate", in.Name))
+			continue
+		}
+		names[in.Name] = true
 		if im.leaves[in.Name] && im.sc.values[in.Name] != nil {
 			continue // an initializer that may be overridden is taken as it is
 		}
@@ -450,15 +534,15 @@ func (im *importer) shape(in *ValueInfoProto) []ir.Dim {
 	for i, d := range in.Shape {
 		switch n, bound := im.dims[d.Param]; {
 		case d.Kind == DimParam && d.Param == "?": // how an exporter writes that it knows nothing
-			shape[i] = ir.Sym(im.fresh(in.Name + "." + strconv.Itoa(i)))
+			shape[i] = im.dim(im.fresh(in.Name+"."+strconv.Itoa(i)), place{in.Name, i})
 		case d.Kind == DimParam && bound:
 			shape[i] = ir.D(n)
 		case d.Kind == DimParam:
-			shape[i] = ir.Sym(im.symbol(d.Param))
+			shape[i] = im.dim(im.symbol(d.Param), place{in.Name, i})
 		case d.Kind == DimValue && d.Value >= 0:
 			shape[i] = ir.D(d.Value)
 		default: // unknown, which some exporters write as a negative length
-			shape[i] = ir.Sym(im.fresh(in.Name + "." + strconv.Itoa(i)))
+			shape[i] = im.dim(im.fresh(in.Name+"."+strconv.Itoa(i)), place{in.Name, i})
 		}
 	}
 	return shape
@@ -492,6 +576,9 @@ func cause(err error) error {
 }
 
 func (im *importer) outputs() {
+	if len(im.m.Graph.Outputs) == 0 {
+		im.fail(im.m.Graph.Name, "", errors.New("the graph has no outputs, expected at least one"))
+	}
 	for _, out := range im.m.Graph.Outputs {
 		v := im.sc.values[out.Name]
 		switch {

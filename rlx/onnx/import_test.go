@@ -464,7 +464,6 @@ func TestHostileAttributes(t *testing.T) {
 		{"ngram_indexes [0 -5]", [][]byte{inputOf("x", DataInt64, 3), grams(0, -5)}},
 		{"shape [1099511627776 0]", append(empty, nodeOf("Unique", "x", "y", intAttr("axis", 0)))},
 		{"shape [1099511627776 0]", append(empty, nodeOf("Unique", "x", "y", intAttr("axis", 1)))},
-		{"absent for heads of size d", [][]byte{inputOf("x", DataFloat, 1, 2, 3, "d"), nodeOf("Attention", "x x x", "y k v scores")}},
 	} {
 		_, err := Import(join(varint(1, 8), body(8, varint(2, 24)), body(7, append([][]byte{outputOf("y")}, c.graph...)...)), folding())
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `"node.y"`) {

@@ -55,7 +55,7 @@ func TestMicrosoft(t *testing.T) {
 	if err := json.Unmarshal(data, &cases); err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	seen := microsoftOps(t)
 	for _, c := range cases {
 		seen[c.Op] = true
 		for _, constant := range []bool{false, true} {

@@ -89,6 +89,7 @@ func (n *node) domain() string {
 
 // check finds the row and holds the attributes against it.
 func (n *node) check() {
+	n.checkTwice()
 	if n.fn = n.im.functions[functionKey(n.p.Domain, n.p.OpType, n.p.Overload)]; n.fn != nil {
 		return
 	}
@@ -113,6 +114,19 @@ func (n *node) check() {
 			most = "any number"
 		}
 		n.fail("got %d inputs, expected %d to %s", len(n.p.Input), r.in.least, most)
+	}
+}
+
+// checkTwice refuses attributes of one name.
+func (n *node) checkTwice() {
+	seen := map[string]bool{}
+	for i := range n.p.Attribute {
+		name := n.p.Attribute[i].Name
+		if seen[name] {
+			n.fail("attribute %s is given twice, expected no duplicate", name)
+			return
+		}
+		seen[name] = true
 	}
 }
 
@@ -193,8 +207,12 @@ func (n *node) read() {
 			return
 		}
 	}
-	if n.ok() {
-		n.build()
+	if !n.ok() {
+		return
+	}
+	r := n.follow()
+	if n.build(); r != nil && n.ok() && len(n.out) > 0 && n.out[0] != nil {
+		n.out[0].ratio = r
 	}
 }
 
@@ -272,7 +290,7 @@ func (n *node) checkDims(from int) {
 	for _, x := range n.im.g.Nodes[from:] {
 		for _, t := range x.Types {
 			for _, d := range t.Shape {
-				if !d.IsStatic() && len(d.String()) > maxDimText {
+				if !d.IsStatic() && tooLong(d) {
 					n.fail("its shape is an expression of more than %d characters", maxDimText)
 					return
 				}
@@ -574,6 +592,9 @@ func (n *node) ret(y ...ir.Value) {
 	for i, v := range y {
 		if i < len(n.out) && !v.IsZero() {
 			n.out[i] = &value{typ: v.Type(), node: v, deps: n.deps()}
+			if n.out[i].deps == nil {
+				n.out[i].symbols = n.lengths()
+			}
 		}
 	}
 }

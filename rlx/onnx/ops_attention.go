@@ -36,6 +36,7 @@ type attention struct {
 	left, right int64    // window, -1: unbounded
 	offset      ir.Value // [B] or [], position of the first query; absent: 0
 	lastQuery   bool     // the last query stands at the last key
+	sink        ir.Value // [H] or [], a score that takes its share of the softmax and has no value; absent: none
 	scores      *ir.Value
 	stage       string // of scores: "raw", "capped", "biased" or "softmax"
 }
@@ -50,7 +51,7 @@ func (a attention) fused() (y ir.Value, ok bool) {
 		}
 	}
 	switch {
-	case a.scores != nil, !a.causal && a.right > 0, a.left >= 0 && !a.causal && a.right < 0:
+	case a.scores != nil, !a.sink.IsZero(), !a.causal && a.right > 0, a.left >= 0 && !a.causal && a.right < 0:
 		return y, false
 	case a.causal && a.right > 0 && a.left < 0, a.causal && a.left < 0, !a.causal && a.right == 0 && a.left < 0:
 		at.Mask = "causal"
@@ -91,13 +92,12 @@ func (a attention) build(n *node) ir.Value {
 	return a.compose(n)
 }
 
-// headScale is 1/sqrt of the size of q's heads, which must be known.
-func (n *node) headScale(q ir.Value) float64 {
-	size, ok := q.Dim(3).Static()
-	if !ok {
-		n.refuse("scale", "absent for heads of size %s", q.Dim(3))
+// byHeadSize is s times 1/sqrt of the size of q's heads.
+func (n *node) byHeadSize(s, q ir.Value) ir.Value {
+	if size, ok := q.Dim(3).Static(); ok {
+		return op.Mul(s, 1/math.Sqrt(float64(size)))
 	}
-	return 1 / math.Sqrt(float64(size))
+	return op.Mul(s, op.Rsqrt(castTo(n.lengthOf(q.Dim(3)), s.DType())))
 }
 
 // compose builds the attention out of products and a softmax. Scores are f32 at least.
@@ -111,11 +111,11 @@ func (a attention) compose(n *node) ir.Value {
 	}
 	k, v := repeatHeads(a.k, a.q), repeatHeads(a.v, a.q)
 	s := op.MatMul(castTo(a.q, wide), op.Transpose(castTo(k, wide), 0, 1, 3, 2))
-	scale := a.scale
-	if scale == 0 {
-		scale = n.headScale(a.q)
+	if a.scale == 0 {
+		s = n.byHeadSize(s, a.q)
+	} else {
+		s = op.Mul(s, a.scale)
 	}
-	s = op.Mul(s, scale)
 	see("raw", s)
 	if a.softcap > 0 {
 		s = op.Mul(op.Tanh(op.Div(s, a.softcap)), a.softcap)
@@ -132,11 +132,24 @@ func (a attention) compose(n *node) ir.Value {
 		s = op.Where(keep, s, math.Inf(-1))
 	}
 	see("biased", s)
-	p := op.Softmax(s, -1)
+	p := a.shares(s)
 	empty := op.Eq(op.Reduce(s, "max", []int{3}, true), math.Inf(-1))
 	p = op.Where(empty, 0, p)
 	see("softmax", p)
 	return castTo(op.MatMul(p, castTo(v, wide)), d)
+}
+
+// shares is the softmax of scores s, the sink being one more of them.
+func (a attention) shares(s ir.Value) ir.Value {
+	if a.sink.IsZero() {
+		return op.Softmax(s, -1)
+	}
+	sink := castTo(a.sink, s.DType())
+	if sink.Rank() == 1 {
+		sink = op.Reshape(sink, ir.D(1), sink.Dim(0), ir.D(1), ir.D(1))
+	}
+	sink = op.Expand(sink, s.Dim(0), s.Dim(1), s.Dim(2), ir.D(1))
+	return op.Slice(op.Softmax(op.Concat(3, s, sink), -1), ir.Dims(0), []ir.Dim{s.Dim(3)}, []int{3}, nil)
 }
 
 // keep is the positional mask, which broadcasts to [B, H, Sq, Sk]; absent if all keys count.

@@ -62,7 +62,7 @@ func (n *node) tensor(name string) *ir.Tensor {
 		n.fail("attribute %s has no tensor", name)
 		return nil
 	}
-	t, reason, err := readTensor(a.T, n.im.files)
+	t, reason, err := readTensor(a.T, &n.im.store)
 	if err != nil {
 		n.fail("attribute %s: %w", name, err)
 	}
@@ -85,6 +85,9 @@ func trackShape(n *node) []*dimTensor {
 		return min(max(i, 0), int64(len(shape)))
 	}
 	from, to = clamp(from), clamp(to)
+	for _, d := range shape {
+		n.im.lengths[d] = true
+	}
 	return []*dimTensor{vector(shape[from:max(from, to)]...)}
 }
 
@@ -311,6 +314,9 @@ func buildBitCast(n *node) {
 
 func trackCast(n *node) []*dimTensor {
 	x, d := n.dims(0), n.castDType()
+	if x == nil && ir.Int.Has(d) { // toward zero, as casts round
+		x = n.quotients(d, ir.Dim.FloorDiv)
+	}
 	if _, _, narrow := narrowRange(n.castElem()); narrow || x == nil || !n.ok() {
 		return nil
 	}

@@ -15,15 +15,15 @@ var arithmeticRows = []row{
 	binaryOp("Sub", 7, op.Sub[iv, iv], eachDim(subDims)),
 	binaryOp("Mul", 7, op.Mul[iv, iv], eachDim(mulDims)),
 	binaryOp("Div", 7, op.Div[iv, iv], trackDiv),
-	{op: "Mod", since: 10, in: arity{2, 2}, attrs: []attrDecl{integer("fmod", 0, 0, 1)}, build: buildMod, track: eachDim(modDims)},
+	{op: "Mod", since: 10, in: arity{2, 2}, attrs: []attrDecl{integer("fmod", 0, 0, 1)}, build: buildMod, track: trackMod},
 	{op: "Pow", since: 7, in: arity{2, 2}, build: buildPow},
 	fold("Max", 8, op.Max[iv, iv], foldDims(maxDims)),
 	fold("Min", 8, op.Min[iv, iv], foldDims(minDims)),
 	fold("Sum", 8, op.Add[iv, iv], foldDims(addDims)),
 	{op: "Mean", since: 8, in: arity{1, many}, build: buildMean},
 
-	tracked(unary("Abs", 6, op.Abs), eachDim(func(e []ir.Dim) (ir.Dim, bool) { return e[0], atLeastZero(e[0]) })),
-	tracked(unary("Neg", 6, op.Neg), eachDim(func(e []ir.Dim) (ir.Dim, bool) { return unsaturated(ir.Dim{}.Sub(e[0])) })),
+	tracked(unary("Abs", 6, op.Abs), eachDim(func(l lengths, e []ir.Dim) (ir.Dim, bool) { return e[0], l.atLeastZero(e[0]) })),
+	tracked(unary("Neg", 6, op.Neg), eachDim(func(_ lengths, e []ir.Dim) (ir.Dim, bool) { return unsaturated(ir.Dim{}.Sub(e[0])) })),
 	unary("Sign", 9, op.Sign),
 	unary("Reciprocal", 6, op.Reciprocal),
 	unary("Sqrt", 6, op.Sqrt),
@@ -42,8 +42,8 @@ var arithmeticRows = []row{
 	unary("Asinh", 9, op.Asinh),
 	unary("Acosh", 9, op.Acosh),
 	unary("Atanh", 9, op.Atanh),
-	tracked(unary("Floor", 6, op.Floor), sameDims),
-	tracked(unary("Ceil", 6, op.Ceil), sameDims),
+	tracked(unary("Floor", 6, op.Floor), trackRounded(ir.Dim.FloorDiv)),
+	tracked(unary("Ceil", 6, op.Ceil), trackRounded(ir.Dim.CeilDiv)),
 	tracked(unary("Round", 11, op.Round), sameDims),
 }
 
@@ -54,9 +54,9 @@ var logicRows = []row{
 	tracked(unary("Not", 1, op.LogicalNot), eachBool(notDims)),
 	binaryOp("Equal", 7, op.Eq[iv, iv], eachBool(equalDims)),
 	binaryOp("Less", 7, op.Lt[iv, iv], eachBool(lessDims)),
-	binaryOp("Greater", 7, op.Gt[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return lessDims([]ir.Dim{e[1], e[0]}) })),
-	binaryOp("GreaterOrEqual", 12, op.Ge[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims(e)) })),
-	binaryOp("LessOrEqual", 12, op.Le[iv, iv], eachBool(func(e []ir.Dim) (ir.Dim, bool) { return negated(lessDims([]ir.Dim{e[1], e[0]})) })),
+	binaryOp("Greater", 7, op.Gt[iv, iv], eachBool(func(l lengths, e []ir.Dim) (ir.Dim, bool) { return lessDims(l, []ir.Dim{e[1], e[0]}) })),
+	binaryOp("GreaterOrEqual", 12, op.Ge[iv, iv], eachBool(func(l lengths, e []ir.Dim) (ir.Dim, bool) { return negated(lessDims(l, e)) })),
+	binaryOp("LessOrEqual", 12, op.Le[iv, iv], eachBool(func(l lengths, e []ir.Dim) (ir.Dim, bool) { return negated(lessDims(l, []ir.Dim{e[1], e[0]})) })),
 	{op: "Where", since: 9, in: arity{3, 3}, track: trackWhere, build: func(n *node) {
 		if c, a, b := n.val(0), n.val(1), n.val(2); n.ok() {
 			n.ret(op.Where(c, a, b))
@@ -119,28 +119,28 @@ func (n *node) operands() []*dimTensor {
 }
 
 // eachDim tracks an elementwise function whose result has the dtype of the operands.
-func eachDim(f func([]ir.Dim) (ir.Dim, bool)) func(*node) []*dimTensor {
+func eachDim(f dimFn) func(*node) []*dimTensor {
 	return func(n *node) []*dimTensor {
 		in := n.operands()
 		if len(in) == 0 {
 			return nil
 		}
-		return []*dimTensor{mapDims(in[0].dtype, f, in...)}
+		return []*dimTensor{mapDims(in[0].dtype, n.within(f), in...)}
 	}
 }
 
 // eachBool tracks one whose result is bool.
-func eachBool(f func([]ir.Dim) (ir.Dim, bool)) func(*node) []*dimTensor {
+func eachBool(f dimFn) func(*node) []*dimTensor {
 	return func(n *node) []*dimTensor {
 		if in := n.operands(); len(in) > 0 {
-			return []*dimTensor{mapDims(ir.Bool, f, in...)}
+			return []*dimTensor{mapDims(ir.Bool, n.within(f), in...)}
 		}
 		return nil
 	}
 }
 
 // foldDims tracks a function of any number of operands.
-func foldDims(f func([]ir.Dim) (ir.Dim, bool)) func(*node) []*dimTensor {
+func foldDims(f dimFn) func(*node) []*dimTensor {
 	return func(n *node) []*dimTensor {
 		in := n.operands()
 		if len(in) == 0 {
@@ -148,7 +148,7 @@ func foldDims(f func([]ir.Dim) (ir.Dim, bool)) func(*node) []*dimTensor {
 		}
 		y := in[0]
 		for _, t := range in[1:] {
-			if y = mapDims(y.dtype, f, y, t); y == nil || !y.sound() {
+			if y = mapDims(y.dtype, n.within(f), y, t); y == nil || !y.sound() {
 				return nil
 			}
 		}
@@ -169,14 +169,26 @@ func trackDiv(n *node) []*dimTensor {
 	if in == nil {
 		return nil
 	}
-	f := divDims
+	f := dimFn(divDims)
 	if ir.Float.Has(in[0].dtype) {
-		f = func(e []ir.Dim) (ir.Dim, bool) {
-			q, ok := divDims(e)
+		f = func(l lengths, e []ir.Dim) (ir.Dim, bool) {
+			q, ok := divDims(l, e)
 			return q, ok && q.Mul(e[1]) == e[0]
 		}
 	}
-	return []*dimTensor{mapDims(in[0].dtype, f, in...)}
+	return []*dimTensor{mapDims(in[0].dtype, n.within(f), in...)}
+}
+
+// trackMod follows both remainders: of operands that are not negative they are one.
+func trackMod(n *node) []*dimTensor {
+	f := dimFn(modDims)
+	if n.i("fmod") == 1 {
+		f = func(l lengths, e []ir.Dim) (ir.Dim, bool) {
+			r, ok := modDims(l, e)
+			return r, ok && l.atLeastZero(e[0])
+		}
+	}
+	return eachDim(f)(n)
 }
 
 func trackWhere(n *node) []*dimTensor {
@@ -184,7 +196,7 @@ func trackWhere(n *node) []*dimTensor {
 	if in == nil {
 		return nil
 	}
-	return []*dimTensor{mapDims(in[1].dtype, whereDims, in...)}
+	return []*dimTensor{mapDims(in[1].dtype, n.within(whereDims), in...)}
 }
 
 // ---- rows that need more than one call ----

@@ -39,10 +39,6 @@ func buildFlexAttention(n *node) {
 		wide = d
 	}
 	wide = n.dtypeOr("softmax_precision", wide)
-	scale := n.float("scale")
-	if n.attr("scale") == nil {
-		scale = n.headScale(q)
-	}
 	if !n.ok() {
 		return
 	}
@@ -58,7 +54,12 @@ func buildFlexAttention(n *node) {
 		return n.get(out[0])
 	}
 	k, v = repeatHeads(k, q), repeatHeads(v, q)
-	s := op.Mul(op.MatMul(castTo(q, wide), op.Transpose(castTo(k, wide), 0, 1, 3, 2)), scale)
+	s := op.MatMul(castTo(q, wide), op.Transpose(castTo(k, wide), 0, 1, 3, 2))
+	if n.attr("scale") == nil {
+		s = n.byHeadSize(s, q)
+	} else {
+		s = op.Mul(s, n.float("scale"))
+	}
 	if s = modified(s, "score_mod"); n.ok() {
 		p := modified(op.Softmax(s, -1), "prob_mod")
 		if n.ok() {

@@ -19,11 +19,7 @@ var gatherRows = []row{
 			n.ret(op.GatherElements(x, index, n.axis("axis", x.Rank())))
 		}
 	}},
-	{op: "GatherND", since: 11, in: arity{2, 2}, attrs: []attrDecl{integer("batch_dims", 0)}, build: func(n *node) {
-		if x, index := n.val(0), n.val(1); n.ok() {
-			n.ret(op.GatherNd(x, index, int(n.i("batch_dims"))))
-		}
-	}},
+	{op: "GatherND", since: 11, in: arity{2, 2}, attrs: []attrDecl{integer("batch_dims", 0)}, build: buildGatherND},
 	{op: "Scatter", since: 9, in: arity{3, 3}, attrs: []attrDecl{integer("axis", 0)}, build: buildScatter},
 	{op: "ScatterElements", since: 11, in: arity{3, 3}, build: buildScatter,
 		attrs: []attrDecl{integer("axis", 0), str("reduction", "none", "add", "mul", "max", "min")}},
@@ -36,6 +32,12 @@ var gatherRows = []row{
 	{op: "TopK", since: 1, in: arity{1, 1}, attrs: []attrDecl{integer("axis", -1), required(integer("k", 0))}, build: buildTopK},
 	{op: "TopK", since: 10, in: arity{2, 2}, build: buildTopK, attrs: []attrDecl{integer("axis", -1), integer("largest", 1), integer("sorted", 1)}},
 	{op: "ReverseSequence", since: 10, in: arity{2, 2}, attrs: []attrDecl{integer("batch_axis", 1), integer("time_axis", 0)}, build: buildReverseSequence},
+}
+
+func buildGatherND(n *node) {
+	if x, index := n.val(0), n.val(1); n.ok() {
+		n.ret(op.GatherNd(x, index, int(n.i("batch_dims"))))
+	}
 }
 
 func trackGather(n *node) []*dimTensor {
@@ -73,7 +75,7 @@ func buildScatter(n *node) {
 
 // buildOneHot writes known values into the attributes; others are selected by a mask.
 func buildOneHot(n *node) {
-	index, depth := n.val(0), n.int(1, "depth", 0)
+	index, depth := n.val(0), n.length(1, "depth")
 	if !n.ok() {
 		return
 	}
@@ -81,8 +83,9 @@ func buildOneHot(n *node) {
 		index = op.Cast(index, ir.I64)
 	}
 	axis := n.wrap(n.i("axis"), index.Rank()+1, "axis")
-	a := op.OneHotAttrs{Depth: depth, Axis: axis, Dtype: n.typ(2).DType}
-	if t := n.konst(2); t != nil && t.Len() == 2 {
+	size, known := depth.Static()
+	a := op.OneHotAttrs{Depth: size, Axis: axis, Dtype: n.typ(2).DType}
+	if t := n.konst(2); known && t != nil && t.Len() == 2 {
 		a.OffValue, a.OnValue = numberAt(t, 0), numberAt(t, 1)
 		n.ret(op.OneHot(index, a))
 		return
@@ -95,18 +98,50 @@ func buildOneHot(n *node) {
 	at := func(i int64) ir.Value {
 		return op.Reshape(op.Slice(values, ir.Dims(i), ir.Dims(i+1), []int{0}, nil))
 	}
-	n.ret(op.Where(op.OneHot(index, a), at(1), at(0)))
+	hot := n.im.hot(index, depth, axis)
+	if known {
+		hot = op.OneHot(index, a)
+	}
+	n.ret(op.Where(hot, at(1), at(0)))
+}
+
+// hot is a new axis of the given length, which may be a symbol, where the entry that index names is true. Negative indices count from the
+// end.
+func (im *importer) hot(index ir.Value, length ir.Dim, axis int) ir.Value {
+	index = castTo(index, ir.I64)
+	index = op.Where(op.Lt(index, 0), op.Add(index, scalar(length).data(im.g)), index)
+	return op.Eq(withAxis(index, axis), laid(im.iota(length), axis, index.Rank()+1))
+}
+
+// length is the one element of input i as a dim.
+func (n *node) length(i int, what string) ir.Dim {
+	l := n.list(i, what)
+	if n.ok() && len(l) != 1 {
+		n.fail("input %d (%s) has %d elements, expected one", i, what, len(l))
+	}
+	if !n.ok() {
+		return ir.Dim{}
+	}
+	return l[0]
 }
 
 func buildTopK(n *node) {
-	k, largest := n.i("k"), true
+	count, largest := ir.D(n.i("k")), true
 	if n.row.since >= 10 {
-		k, largest = n.int(1, "k", 0), n.i("largest") == 1
+		count, largest = n.length(1, "k"), n.i("largest") != 0
 	}
-	if x := n.val(0); n.ok() {
-		values, index := op.TopK(x, k, n.axis("axis", x.Rank()), largest)
-		n.ret(values, index)
+	x := n.val(0)
+	if !n.ok() {
+		return
 	}
+	axis := n.axis("axis", x.Rank())
+	if k, ok := count.Static(); ok {
+		n.ret(op.TopK(x, k, axis, largest))
+		return
+	}
+	values, index := op.Sort(x, axis, largest)
+	first := func(v ir.Value) ir.Value { return op.Slice(v, ir.Dims(0), []ir.Dim{count}, []int{axis}, nil) }
+	n.ret(first(values), first(index))
 }
 
 // buildReverseSequence gathers position len-1-t for t < len, else t, of each batch.

@@ -10,11 +10,18 @@ import (
 // linearRows are products and convolutions.
 var linearRows = []row{
 	binaryOp("MatMul", 1, op.MatMul, nil),
-	{op: "Gemm", since: 7, in: arity{2, 3}, build: buildGemm,
-		attrs: []attrDecl{float("alpha", 1), float("beta", 1), integer("transA", 0), integer("transB", 0)}},
-	{op: "Conv", since: 1, in: arity{2, 3}, build: buildConv, attrs: convAttrs()},
+	{op: "Gemm", since: 7, in: arity{2, 3}, attrs: gemmAttrs(), build: buildGemm},
+	{op: "Conv", since: 1, in: arity{2, 3}, attrs: convAttrs(), build: func(n *node) {
+		if y := n.conv(n.val(0)); n.ok() {
+			n.ret(y)
+		}
+	}},
 	{op: "ConvTranspose", since: 1, in: arity{2, 3}, build: buildConvTranspose,
 		attrs: append(convAttrs(), integers("output_padding"), integers("output_shape"))},
+}
+
+func gemmAttrs() []attrDecl {
+	return []attrDecl{float("alpha", 1), float("beta", 1), integer("transA", 0), integer("transB", 0)}
 }
 
 func convAttrs() []attrDecl {
@@ -24,14 +31,20 @@ func convAttrs() []attrDecl {
 	}
 }
 
-// buildGemm is alpha * a b + beta * c. Factors of 1 leave no node.
 func buildGemm(n *node) {
+	if y := n.gemm(); n.ok() {
+		n.ret(y)
+	}
+}
+
+// gemm is alpha * a b + beta * c of inputs 0 to 2. Factors of 1 leave no node.
+func (n *node) gemm() ir.Value {
 	a, b, c := n.val(0), n.val(1), n.val(2)
 	if n.ok() && (a.Rank() != 2 || b.Rank() != 2) {
 		n.fail("operands have ranks %d and %d, expected 2", a.Rank(), b.Rank())
 	}
 	if !n.ok() {
-		return
+		return ir.Value{}
 	}
 	if n.i("transA") != 0 {
 		a = op.Transpose(a, 1, 0)
@@ -43,7 +56,7 @@ func buildGemm(n *node) {
 	if n.has(2) {
 		y = op.Add(y, scaled(n, c, "beta"))
 	}
-	n.ret(y)
+	return y
 }
 
 // scaled is x times a float attribute; an integer x keeps the whole part.
@@ -61,10 +74,11 @@ func scaled(n *node, x ir.Value, attr string) ir.Value {
 // autoPads maps ONNX's names.
 var autoPads = map[string]op.AutoPad{"NOTSET": "none", "VALID": "valid", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower"}
 
-func buildConv(n *node) {
-	x, w, bias := n.val(0), n.val(1), n.val(2)
+// conv is the convolution of x by input 1, plus input 2.
+func (n *node) conv(x ir.Value) ir.Value {
+	w, bias := n.val(1), n.val(2)
 	if !n.ok() {
-		return
+		return ir.Value{}
 	}
 	a := op.ConvAttrs{
 		Stride: n.intList("strides"), Dilation: n.intList("dilations"), Padding: n.intList("pads"),
@@ -76,19 +90,19 @@ func buildConv(n *node) {
 	if k := n.intList("kernel_shape"); k != nil && w.Rank() > 2 {
 		if kernel, ok := ir.StaticShape(w.Shape()[2:]); ok && !slices.Equal(k, kernel) {
 			n.fail("kernel_shape is %d, the weights have %d", k, kernel)
-			return
+			return ir.Value{}
 		}
 	}
 	switch x.Rank() {
 	case 3:
-		n.ret(op.Conv1d(x, w, bias, a))
+		return op.Conv1d(x, w, bias, a)
 	case 4:
-		n.ret(op.Conv2d(x, w, bias, a))
+		return op.Conv2d(x, w, bias, a)
 	case 5:
-		n.ret(op.Conv3d(x, w, bias, a))
-	default:
-		n.refuse("", "input has rank %d, supported are 3 to 5", x.Rank())
+		return op.Conv3d(x, w, bias, a)
 	}
+	n.refuse("", "input has rank %d, supported are 3 to 5", x.Rank())
+	return ir.Value{}
 }
 
 func buildConvTranspose(n *node) {

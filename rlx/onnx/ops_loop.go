@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
@@ -13,6 +14,16 @@ const (
 	unrolledTrips = 64
 	unrolledNodes = 4096
 )
+
+// mostTrips is the most that a loop without a condition may make: beyond it no run ends.
+const mostTrips = 1 << 48
+
+func tripsText(n int64) string {
+	if n < 0 {
+		return "any number of"
+	}
+	return strconv.FormatInt(n, 10)
+}
 
 // loop is an ONNX Loop as a While or a Scan. Its carries are the number of the trip, what the body says of the next one where that is not
 // always true, and those of the model.
@@ -41,7 +52,7 @@ func (n *node) loop(g *GraphProto, carried []*value, scans int) bool {
 	}
 	d := depsOf(n)
 	body, err := n.region(g, func(r *region) []*value {
-		args := []*value{r.argument("trip", counterType(&g.Inputs[0], ir.I64), d), constantLike(n, &g.Inputs[1], true)}
+		args := []*value{r.argument("trip", counterType(&g.Inputs[0], ir.I64), d), n.counter(&g.Inputs[1], ir.Scalar(true))}
 		for _, v := range carried {
 			args = append(args, r.argument("carry", v.typ, d))
 		}
@@ -58,6 +69,10 @@ func (n *node) loop(g *GraphProto, carried []*value, scans int) bool {
 	l.body = body
 	if t, ok := body.results[0].Const(); ok && t.Len() == 1 && t.Int(0) != 0 {
 		l.endless = true
+	}
+	if most := l.most(); l.endless && (most > mostTrips || most < 0 && !n.has(0) && (!n.has(1) || l.cond != nil)) {
+		n.fail("its condition is always true and it makes %s trips, expected at most %d", tripsText(most), int64(mostTrips))
+		return false
 	}
 	if !l.endsInOutputs(len(carried), scans) {
 		return false
@@ -80,8 +95,6 @@ func counterType(in *ValueInfoProto, d ir.DType) ir.Type {
 	}
 	return ir.Type{DType: d, Shape: []ir.Dim{}}
 }
-
-func constantLike(n *node, in *ValueInfoProto, v bool) *value { return n.counter(in, ir.Scalar(v)) }
 
 // most is the number of trips where it is known, -1 for no bound.
 func (l *loop) most() int64 {

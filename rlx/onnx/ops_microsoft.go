@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"slices"
+
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
@@ -18,8 +20,8 @@ var microsoftRows = []row{
 	}},
 	{domain: microsoft, op: "SkipLayerNormalization", since: 1, in: arity{3, 5}, build: buildSkipLayerNorm, attrs: []attrDecl{float("epsilon", 1e-12)}},
 	{domain: microsoft, op: "SkipSimplifiedLayerNormalization", since: 1, in: arity{3, 4}, build: buildSkipRmsNorm, attrs: []attrDecl{float("epsilon", 1e-12)}},
-	{op: "SimplifiedLayerNormalization", since: 1, in: arity{2, 2}, build: buildRmsNorm, attrs: simplifiedAttrs},
-	{domain: microsoft, op: "SimplifiedLayerNormalization", since: 1, in: arity{2, 2}, build: buildRmsNorm, attrs: simplifiedAttrs},
+	{op: "SimplifiedLayerNormalization", since: 1, in: arity{2, 2}, build: buildSimplified, attrs: simplifiedAttrs},
+	{domain: microsoft, op: "SimplifiedLayerNormalization", since: 1, in: arity{2, 2}, build: buildSimplified, attrs: simplifiedAttrs},
 	{domain: microsoft, op: "RotaryEmbedding", since: 1, in: arity{4, 4}, build: buildMsRotary, attrs: []attrDecl{
 		integer("interleaved", 0, 0, 1), integer("num_heads", 0), integer("rotary_embedding_dim", 0), float("scale", 1), integer("is_packed_batching", 0, 0),
 	}},
@@ -37,7 +39,7 @@ var microsoftRows = []row{
 	}},
 	{domain: microsoft, op: "GroupQueryAttention", since: 1, in: arity{1, 12}, build: buildGroupQuery, attrs: []attrDecl{
 		required(integer("num_heads", 0)), required(integer("kv_num_heads", 0)), {name: "scale", kind: AttributeFloat}, float("softcap", 0),
-		integer("do_rotary", 0, 0, 1), integer("rotary_interleaved", 0, 0, 1), integer("local_window_size", -1), integer("smooth_softmax", 0, 0),
+		integer("do_rotary", 0, 0, 1), integer("rotary_interleaved", 0, 0, 1), integer("local_window_size", -1), integer("smooth_softmax", 0, 0, 1),
 	}},
 }
 
@@ -91,7 +93,7 @@ func turned(x ir.Value, last, batch bool) ir.Value {
 // residual is the operand that is added, which may lack the batch.
 func (n *node) residual(x ir.Value) ir.Value {
 	skip := n.val(1)
-	if n.ok() && !ir.SameShape(skip.Shape(), x.Shape()) {
+	if n.ok() && !slices.Equal(skip.Shape(), x.Shape()) {
 		return op.Expand(skip, x.Shape()...)
 	}
 	return skip
@@ -116,6 +118,18 @@ func buildSkipRmsNorm(n *node) {
 	n.ret(y, ir.Value{}, ir.Value{}, sum)
 }
 
+// buildSimplified is RMSNormalization, with the inverse of the root as a second result.
+func buildSimplified(n *node) {
+	buildRmsNorm(n)
+	x := n.val(0)
+	if !n.wants(1) || !n.ok() {
+		return
+	}
+	wide := castTo(x, atLeastF32(x.DType()))
+	square := op.Reduce(op.Mul(wide, wide), "mean", interval(n.axis("axis", x.Rank()), x.Rank()), true)
+	n.ret(ir.Value{}, op.Rsqrt(op.Add(square, n.float("epsilon"))))
+}
+
 // buildMsRotary takes positions [B, S], or the position of the first token.
 func buildMsRotary(n *node) {
 	x, positions, cos, sin := n.val(0), n.val(1), n.val(2), n.val(3)
@@ -136,8 +150,8 @@ func buildMsRotary(n *node) {
 			a.NumHeads = count
 		}
 	}
-	if positions.Rank() == 1 && positions.Dim(0).Is(1) {
-		positions = op.Add(castTo(positions, ir.I64), n.im.iota(tokens))
+	if positions.Rank() == 1 {
+		positions = op.Add(op.Reshape(castTo(positions, ir.I64)), n.im.iota(tokens))
 	}
 	if s := n.float("scale"); s != 1 {
 		positions = op.Cast(op.Mul(op.Cast(positions, ir.F32), s), ir.I64)
@@ -242,7 +256,8 @@ func (n *node) fillMask(mask ir.Value, d ir.DType) ir.Value {
 	return op.Where(op.Eq(mask, 0), off, 0)
 }
 
-// keyMask reads a mask [B, keys] or [B, Sq, keys] of 0 and 1, or the number [B] of keys that count.
+// keyMask reads a mask [B, keys] or [B, Sq, keys] of 0 and 1, the number [B] of keys that count, or [2 B] where the keys that count end
+// and begin.
 func (n *node) keyMask(i int, a *attention) {
 	if !n.has(i) {
 		return
@@ -256,11 +271,20 @@ func (n *node) keyMask(i int, a *attention) {
 	}
 	switch mask.Rank() {
 	case 1:
-		if mask.Dim(0) != a.q.Dim(0) {
-			n.refuse("", "input %d of shape %s, expected one length for each of %s batch items", i, ir.ShapeText(mask.Shape()), a.q.Dim(0))
+		batch, count := a.q.Dim(0), mask.Dim(0)
+		at := op.Reshape(n.im.iota(a.k.Dim(2)), ir.D(1), ir.D(1), ir.D(1), a.k.Dim(2))
+		var keep ir.Value
+		switch {
+		case count == batch.Mul(ir.D(2)):
+			end := op.Slice(mask, ir.Dims(0), []ir.Dim{batch}, []int{0}, nil)
+			begin := op.Slice(mask, []ir.Dim{batch}, []ir.Dim{count}, []int{0}, nil)
+			keep = op.LogicalAnd(op.Lt(at, batchColumn(end)), op.Ge(at, batchColumn(begin)))
+		case count.IsStatic() && batch.IsStatic() && count != batch:
+			n.refuse("", "input %d of shape %s, expected one length for each of %s batch items", i, ir.ShapeText(mask.Shape()), batch)
 			return
+		default:
+			keep = op.Lt(at, batchColumn(mask))
 		}
-		keep := op.Lt(op.Reshape(n.im.iota(a.k.Dim(2)), ir.D(1), ir.D(1), ir.D(1), a.k.Dim(2)), batchColumn(mask))
 		a.addBias(n.fillMask(op.Cast(keep, ir.I32), a.q.DType()))
 	case 2:
 		a.addBias(n.fillMask(op.Reshape(mask, mask.Dim(0), ir.D(1), ir.D(1), mask.Dim(1)), a.q.DType()))
@@ -282,12 +306,21 @@ func buildMsAttention(n *node) {
 	if !n.ok() {
 		return
 	}
+	y := op.MatMul(x, w)
+	if n.has(2) {
+		y = op.Add(y, bias)
+	}
+	n.attendProjected(y, w.Dim(1), n.intList("qkv_hidden_sizes"), 3, past, extra)
+}
+
+// attendProjected attends with query, key and value side by side on the last axis of y, in thirds unless sizes says otherwise. Input mask
+// says which keys count, past are keys and values [2, B, H, P, D], extra is added to the scores.
+func (n *node) attendProjected(y ir.Value, width ir.Dim, sizes []int64, mask int, past, extra ir.Value) {
 	count := n.i("num_heads")
-	sizes := n.intList("qkv_hidden_sizes")
 	if sizes == nil {
-		third, ok := w.Dim(1).Static()
+		third, ok := width.Static()
 		if !ok {
-			n.refuse("", "weights of shape %s", ir.ShapeText(w.Shape()))
+			n.refuse("", "weights with %s columns, expected a known number", width)
 			return
 		}
 		sizes = []int64{third / 3, third / 3, third / 3}
@@ -295,10 +328,6 @@ func buildMsAttention(n *node) {
 	if len(sizes) != 3 || count < 1 {
 		n.fail("qkv_hidden_sizes %v and num_heads %d", sizes, count)
 		return
-	}
-	y := op.MatMul(x, w)
-	if n.has(2) {
-		y = op.Add(y, bias)
 	}
 	part := func(i int) ir.Value {
 		from := int64(0)
@@ -308,12 +337,12 @@ func buildMsAttention(n *node) {
 		return heads(op.Slice(y, ir.Dims(from), ir.Dims(from+sizes[i]), []int{2}, nil), count)
 	}
 	a := attention{q: part(0), k: part(1), v: part(2), scale: n.float("scale"), causal: n.i("unidirectional") == 1, left: -1, right: -1}
-	if n.has(4) { // [2, B, H, P, D]
+	if !past.IsZero() {
 		a.offset, a.lastQuery = n.lengthOf(past.Dim(3)), true
 		a.k, a.v = op.Concat(2, pick(past, 0, 0), a.k), op.Concat(2, pick(past, 0, 1), a.v)
 	}
-	n.keyMask(3, &a)
-	if n.has(5) {
+	n.keyMask(mask, &a)
+	if !extra.IsZero() {
 		a.addBias(extra)
 	}
 	if !n.ok() {
@@ -333,8 +362,21 @@ func buildMultiHead(n *node) {
 		return
 	}
 	count := n.i("num_heads")
-	if !n.has(1) || !n.has(2) || in[0].Rank() != 3 || count < 1 {
-		n.refuse("", "packed query, key and value are not supported")
+	switch {
+	case !n.has(1) && in[0].Rank() == 5: // [B, S, H, 3, D]
+		x := in[0]
+		for i := range 3 {
+			in[i] = joined(op.Transpose(pick(x, 3, int64(i)), 0, 2, 1, 3))
+		}
+	case n.has(1) && !n.has(2) && in[1].Rank() == 5: // [B, S, H, 2, D]
+		x := in[1]
+		in[1], in[2] = op.Transpose(pick(x, 3, 0), 0, 2, 1, 3), op.Transpose(pick(x, 3, 1), 0, 2, 1, 3)
+	case !n.has(1) || !n.has(2):
+		n.fail("key or value is missing")
+		return
+	}
+	if in[0].Rank() != 3 || count < 1 {
+		n.fail("query has rank %d and num_heads is %d, expected 3 and a positive one", in[0].Rank(), count)
 		return
 	}
 	if n.has(3) {
@@ -367,8 +409,6 @@ func buildMultiHead(n *node) {
 func buildGroupQuery(n *node) {
 	in := n.firstVals(12)
 	switch rotary := n.i("do_rotary") == 1; {
-	case n.has(11):
-		n.refuse("", "input 11 (head_sink) is not supported")
 	case !n.has(5) || n.has(1) != n.has(2) || n.has(3) != n.has(4) || rotary && !(n.has(7) && n.has(8)):
 		n.fail("inputs 5 (seqlens_k), key and value, past_key and past_value, cos_cache and sin_cache: one is missing")
 	}
@@ -416,6 +456,9 @@ func buildGroupQuery(n *node) {
 	}
 	if n.has(10) {
 		a.mask = in[10]
+	}
+	if a.sink = in[11]; a.sink.IsZero() && n.i("smooth_softmax") == 1 {
+		a.sink = n.im.g.Constant(ir.Scalar(float32(0)))
 	}
 	n.ret(joined(a.build(n)), a.k, a.v)
 }

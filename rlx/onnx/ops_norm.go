@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"slices"
+
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
@@ -11,7 +13,8 @@ var normRows = []row{
 	{op: "Softmax", since: 13, in: arity{1, 1}, attrs: []attrDecl{integer("axis", -1)}, build: buildAlong(softmax)},
 	{op: "LogSoftmax", since: 1, in: arity{1, 1}, attrs: []attrDecl{integer("axis", 1)}, build: buildCoerced(logSoftmax)},
 	{op: "LogSoftmax", since: 13, in: arity{1, 1}, attrs: []attrDecl{integer("axis", -1)}, build: buildAlong(logSoftmax)},
-	{op: "LayerNormalization", since: 17, in: arity{2, 3}, build: buildLayerNorm, attrs: []attrDecl{integer("axis", -1), float("epsilon", 1e-5), integer("stash_type", 1, 1)}},
+	// Operator set 17 took the operator over from ONNX Runtime, whose optimizer writes it into models of any set.
+	{op: "LayerNormalization", since: 1, in: arity{2, 3}, build: buildLayerNorm, attrs: []attrDecl{integer("axis", -1), float("epsilon", 1e-5), integer("stash_type", 1, 1)}},
 	{op: "RMSNormalization", since: 23, in: arity{2, 2}, build: buildRmsNorm, attrs: []attrDecl{integer("axis", -1), float("epsilon", 1e-5), integer("stash_type", 1, 1)}},
 	{op: "BatchNormalization", since: 7, in: arity{5, 5}, build: buildBatchNorm,
 		attrs: []attrDecl{float("epsilon", 1e-5), float("momentum", 0.9), integer("spatial", 1, 1)}},
@@ -140,7 +143,9 @@ func buildBatchNorm(n *node) {
 		return
 	}
 	x, d, mean, variance := v[0], v[0].DType(), v[3], v[4]
-	if n.i("training_mode") == 1 {
+	// From operator set 7 to 13 a node that names the statistics trains.
+	old := n.row.since == 7 && slices.ContainsFunc([]int{1, 2, 3, 4}, n.wants)
+	if old || n.i("training_mode") == 1 {
 		n.trainBatchNorm(v)
 		return
 	}
@@ -162,7 +167,7 @@ func (n *node) trainBatchNorm(v []ir.Value) {
 		m := n.float("momentum")
 		return op.Add(op.Mul(old, m), op.Mul(now, 1-m))
 	}
-	n.ret(y, running(v[3], mean), running(v[4], variance))
+	n.ret(y, running(v[3], mean), running(v[4], variance), mean, variance)
 }
 
 // buildInstanceNorm normalises the spatial axes of each channel.

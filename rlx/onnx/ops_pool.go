@@ -188,9 +188,8 @@ func buildMaxUnpool(n *node) {
 		n.fail("output of shape %v", out)
 		return
 	}
-	zeros, err := ir.Zeros(x.DType(), prod(out))
-	if err != nil {
-		n.fail("%w", err)
+	zeros := n.zeros(x.DType(), prod(out))
+	if zeros == nil {
 		return
 	}
 	flat := op.ReshapeInts(x, prod(shape))
@@ -265,9 +264,8 @@ func buildCol2Im(n *node) {
 		n.fail("%d channels and %d places in a block", channels, taps)
 		return
 	}
-	kernel, err := ir.Zeros(x.DType(), append([]int64{channels * taps, 1}, block...)...)
-	if err != nil {
-		n.fail("%w", err)
+	kernel := n.zeros(x.DType(), append([]int64{channels * taps, 1}, block...)...)
+	if kernel == nil {
 		return
 	}
 	for c := range channels * taps {

@@ -9,11 +9,8 @@ import (
 
 // quantRows go between floats and codes.
 var quantRows = []row{
-	{op: "QuantizeLinear", since: 10, in: arity{2, 3}, build: buildQuantize, attrs: []attrDecl{
-		integer("axis", 1), integer("block_size", 0), integer("output_dtype", 0), integer("precision", 0), integer("saturate", 1),
-	}},
-	{op: "DequantizeLinear", since: 10, in: arity{2, 3}, build: buildDequantize,
-		attrs: []attrDecl{integer("axis", 1), integer("block_size", 0), integer("output_dtype", 0)}},
+	{op: "QuantizeLinear", since: 10, in: arity{2, 3}, build: buildQuantize, attrs: quantizeAttrs},
+	{op: "DequantizeLinear", since: 10, in: arity{2, 3}, build: buildDequantize, attrs: dequantizeAttrs},
 	{op: "DynamicQuantizeLinear", since: 11, in: arity{1, 1}, build: func(n *node) {
 		if x := n.val(0); n.ok() {
 			n.ret(dynamicQuantize(x, ir.U8))
@@ -24,6 +21,13 @@ var quantRows = []row{
 	{op: "ConvInteger", since: 10, in: arity{2, 4}, build: buildConvInteger, attrs: convAttrs()},
 	{op: "QLinearConv", since: 10, in: arity{8, 9}, build: buildQLinearConv, attrs: convAttrs()},
 }
+
+var (
+	quantizeAttrs = []attrDecl{
+		integer("axis", 1), integer("block_size", 0), integer("output_dtype", 0), integer("precision", 0), integer("saturate", 1),
+	}
+	dequantizeAttrs = []attrDecl{integer("axis", 1), integer("block_size", 0), integer("output_dtype", 0)}
+)
 
 // scaleAxis is the axis that a scale runs along, nil for one scale.
 func (n *node) scaleAxis(x, scale ir.Value) *int64 {

@@ -10,7 +10,7 @@ import (
 
 // recurrentRows are layers with a state from step to step.
 var recurrentRows = []row{
-	{op: "LSTM", since: 7, in: arity{3, 8}, attrs: append(recurrentAttrs(), integer("input_forget", 0, 0)), build: buildLSTM},
+	{op: "LSTM", since: 7, in: arity{3, 8}, attrs: append(recurrentAttrs(), integer("input_forget", 0, 0, 1)), build: buildLSTM},
 	{op: "GRU", since: 7, in: arity{3, 6}, attrs: append(recurrentAttrs(), integer("linear_before_reset", 0)), build: buildGRU},
 	{op: "RNN", since: 7, in: arity{3, 6}, attrs: recurrentAttrs(), build: buildRNN},
 }
@@ -89,26 +89,33 @@ func (r recurrent) sequence(y ir.Value) ir.Value {
 	return y
 }
 
-// activations wants the functions of each direction to be among those given.
-func (n *node) activations(allowed ...string) (fns string) {
+// activations says that the functions of each direction are among those given, and which.
+func (n *node) activations(allowed ...string) (fns string, ok bool) {
 	a := n.attr("activations")
 	if a == nil || len(a.Strings) == 0 {
-		return allowed[0]
+		return allowed[0], true
 	}
-	count := 1
-	if n.s("direction") == "bidirectional" {
-		count = 2
-	}
-	size := len(a.Strings) / count
+	size := len(a.Strings) / n.directions()
 	got := strings.Join(a.Strings[:size], " ")
-	if !slices.Contains(allowed, got) || count == 2 && got != strings.Join(a.Strings[size:], " ") {
-		n.refuse("activations", "value %s is not supported, expected %s in each direction", strings.Join(a.Strings, " "), strings.Join(allowed, " or "))
+	return got, slices.Contains(allowed, got) && (n.directions() == 1 || got == strings.Join(a.Strings[size:], " "))
+}
+
+// written reads the layer step by step.
+func (n *node) written(gates int64, def ...string) {
+	fns := n.activationFns(def...)
+	if !n.ok() {
+		return
 	}
-	return got
+	if c := n.cells(gates, fns); c != nil && n.ok() {
+		n.ret(c.run()...)
+	}
 }
 
 func buildLSTM(n *node) {
-	n.activations("Sigmoid Tanh Tanh")
+	if _, ok := n.activations("Sigmoid Tanh Tanh"); !ok || n.i("input_forget") != 0 {
+		n.written(4, "Sigmoid", "Tanh", "Tanh")
+		return
+	}
 	r, c0, peephole := n.recurrent(0, 2, 3, 1), n.val(6), n.val(7)
 	if !n.ok() {
 		return
@@ -121,7 +128,10 @@ func buildLSTM(n *node) {
 }
 
 func buildGRU(n *node) {
-	n.activations("Sigmoid Tanh")
+	if _, ok := n.activations("Sigmoid Tanh"); !ok {
+		n.written(3, "Sigmoid", "Tanh")
+		return
+	}
 	r := n.recurrent(1, 0, 2)
 	if !n.ok() {
 		return
@@ -134,7 +144,11 @@ func buildGRU(n *node) {
 
 func buildRNN(n *node) {
 	fn := op.RnnActivation("tanh")
-	if n.activations("Tanh", "Relu") == "Relu" {
+	switch name, ok := n.activations("Tanh", "Relu"); {
+	case !ok:
+		n.written(1, "Tanh")
+		return
+	case name == "Relu":
 		fn = "relu"
 	}
 	r := n.recurrent(0)

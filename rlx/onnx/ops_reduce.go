@@ -194,8 +194,7 @@ func buildScan(f func(ir.Value, op.CumAttrs) ir.Value) func(n *node) {
 func hardmax(n *node, x ir.Value, axis int) ir.Value {
 	depth, ok := x.Dim(axis).Static()
 	if !ok {
-		n.refuse("", "axis %d has length %s, expected a known one", axis, x.Dim(axis))
-		return ir.Value{}
+		return op.Cast(n.im.hot(op.ArgMax(x, axis), x.Dim(axis), axis), x.DType())
 	}
 	return op.OneHot(op.ArgMax(x, axis), op.OneHotAttrs{Depth: depth, Axis: axis, Dtype: x.DType()})
 }

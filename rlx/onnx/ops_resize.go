@@ -130,7 +130,7 @@ func (n *node) resizeByTable(x ir.Value, a op.ResizeAttrs) ir.Value {
 		if r.from == r.to && r.scale == 1 {
 			continue
 		}
-		if r.from < 1 || r.to < 0 || r.to > maxFolded/8/r.from {
+		if r.from < 1 || r.to < 0 || r.to > maxFolded/8/r.from || float64(r.to)*4/min(r.scale, 1) > maxFolded/8 {
 			n.fail("axis %d from length %d to %d", r.axis, r.from, r.to)
 		}
 		if !n.ok() || y.Poisoned() {

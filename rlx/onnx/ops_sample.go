@@ -58,11 +58,10 @@ func (n *node) sampler(x ir.Value, d ir.DType, padding string, corners bool) *sa
 func (s *sampler) inside(i int, p ir.Value) ir.Value {
 	switch s.padding {
 	case "border":
-		edge := op.Max(op.Min(p, op.Sub(s.size[i], 1)), 0)
-		if s.cubic { // which reads elements around a place between the border and the middle of the last element
-			return op.Where(op.LogicalOr(op.Lt(p, s.lo[i]), op.Gt(p, s.hi[i])), edge, p)
+		if s.cubic { // whose weights are those of the place outside; the elements that it reads are moved
+			return p
 		}
-		return edge
+		return op.Max(op.Min(p, op.Sub(s.size[i], 1)), 0)
 	case "reflection":
 		// A triangle wave between lo and hi.
 		width := op.Sub(s.hi[i], s.lo[i])
@@ -178,7 +177,7 @@ func cubicTaps(t ir.Value, a float64) []ir.Value {
 // buildAffineGrid is theta [N, r, r+1] times the places of an output of the given size.
 func buildAffineGrid(n *node) {
 	n.rank(0, 3, 3)
-	theta, size := n.val(0), n.ints(1, "size")
+	theta, size := n.val(0), n.list(1, "size")
 	if n.ok() && (len(size) < 4 || len(size) > 5 || !theta.Dim(1).Is(int64(len(size)-2))) {
 		n.fail("size has %d entries and theta shape %s, expected 4 or 5 and one row for each axis", len(size), ir.ShapeText(theta.Shape()))
 	}
@@ -186,26 +185,20 @@ func buildAffineGrid(n *node) {
 		return
 	}
 	space := size[2:]
-	r, points := int64(len(space)), prod(space)
-	strides := rowMajor(space)
-	place := func(i int) float64 { // of a homogeneous coordinate: x, y, (z), 1
-		point, c := int64(i)/(r+1), int64(i)%(r+1)
-		if c == r {
-			return 1
-		}
-		axis := r - 1 - c
-		k, d := float64(point/strides[axis]%space[axis]), float64(space[axis])
+	r, points, d := len(space), ir.Count(space), theta.DType()
+	columns := make([]ir.Value, r+1) // x, y, (z), 1
+	for axis, length := range space {
+		k, count := castTo(n.im.iota(length), d), castTo(n.lengthOf(length), d)
 		if n.i("align_corners") == 1 {
-			return -1 + 2*k/max(d-1, 1)
+			k = op.Sub(op.Div(op.Mul(k, 2), op.Max(op.Sub(count, 1), 1)), 1)
+		} else {
+			k = op.Sub(op.Div(op.Add(op.Mul(k, 2), 1), count), 1)
 		}
-		return (2*k+1)/d - 1
+		columns[r-1-axis] = op.Reshape(op.Expand(laid(k, axis, r), space...), points, ir.D(1))
 	}
-	base := n.table(theta.DType(), place, points, r+1)
-	if !n.ok() {
-		return
-	}
-	y := op.MatMul(n.im.g.Constant(base), op.Transpose(theta, 0, 2, 1))
-	n.ret(op.Reshape(y, append(append([]ir.Dim{theta.Dim(0)}, ir.Dims(space...)...), ir.D(r))...))
+	columns[r] = op.Expand(n.im.g.Constant(op.NumberAs(d, ir.IntNumber(1))), points, ir.D(1))
+	y := op.MatMul(op.Concat(1, columns...), op.Transpose(theta, 0, 2, 1))
+	n.ret(op.Reshape(y, append(append([]ir.Dim{theta.Dim(0)}, space...), ir.D(int64(r)))...))
 }
 
 // buildRoiAlign averages, or takes the maximum of, samples at equal distances in each cell of each region.

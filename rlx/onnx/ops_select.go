@@ -13,10 +13,14 @@ var selectRows = []row{
 	{op: "NonZero", since: 9, in: arity{1, 1}, build: buildNonZero},
 	{op: "Compress", since: 9, in: arity{2, 2}, attrs: []attrDecl{{name: "axis", kind: AttributeInt}}, build: buildCompress},
 	{op: "Unique", since: 11, in: arity{1, 1}, attrs: []attrDecl{{name: "axis", kind: AttributeInt}, integer("sorted", 1, 0, 1)}, build: buildUnique},
+	{op: "NonMaxSuppression", since: 10, in: arity{2, 5}, attrs: []attrDecl{integer("center_point_box", 0, 0, 1)}, build: buildNonMaxSuppression},
 }
 
 // buildNonZero lists the indices of elements that are not 0, one row for each axis.
 func buildNonZero(n *node) {
+	if n.known(0) == nil && n.fullNonZero() {
+		return
+	}
 	t := n.want(0, "X")
 	if t == nil {
 		return
@@ -38,6 +42,30 @@ func buildNonZero(n *node) {
 		}
 	}
 	n.give(0, ir.New(slices.Concat(rows...), rank, len(rows[0])))
+}
+
+// fullNonZero reads the indices of a tensor whose elements are all one number other than 0: how exporters count up to a length.
+func (n *node) fullNonZero() bool {
+	x := n.val(0)
+	if !n.ok() || x.Node() == nil || x.Node().Row.Name != "Expand" || x.Rank() == 0 {
+		return false
+	}
+	t, ok := x.Node().In[0].Const()
+	if !ok || t.Len() != 1 || t.Float(0) == 0 {
+		return false
+	}
+	count := ir.Count(x.Shape())
+	var rows []ir.Value
+	for axis, d := range x.Shape() {
+		at := op.Expand(laid(n.im.iota(d), axis, x.Rank()), x.Shape()...)
+		rows = append(rows, op.Reshape(at, ir.D(1), count))
+	}
+	if len(rows) == 1 {
+		n.ret(rows[0])
+	} else {
+		n.ret(op.Concat(0, rows...))
+	}
+	return true
 }
 
 // buildCompress keeps the entries whose condition is true; those beyond the end of the condition are dropped.

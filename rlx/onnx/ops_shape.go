@@ -37,11 +37,7 @@ var layoutRows = []row{
 	{op: "Pad", since: 2, in: arity{1, 1}, build: buildPad,
 		attrs: []attrDecl{str("mode", "constant", "reflect", "edge"), required(integers("pads")), float("value", 0)}},
 	{op: "Pad", since: 11, in: arity{2, 4}, build: buildPad, attrs: []attrDecl{str("mode", "constant", "reflect", "edge", "wrap")}},
-	{op: "Trilu", since: 14, in: arity{1, 2}, attrs: []attrDecl{integer("upper", 1)}, build: func(n *node) {
-		if x, k := n.val(0), n.int(1, "k", 0); n.ok() {
-			n.ret(op.Trilu(x, n.i("upper") == 0, k))
-		}
-	}},
+	{op: "Trilu", since: 14, in: arity{1, 2}, attrs: []attrDecl{integer("upper", 1)}, build: buildTrilu},
 	{op: "DepthToSpace", since: 1, in: arity{1, 1}, attrs: []attrDecl{required(integer("blocksize", 0)), str("mode", "DCR", "CRD")}, build: buildDepthToSpace},
 	{op: "SpaceToDepth", since: 1, in: arity{1, 1}, attrs: []attrDecl{required(integer("blocksize", 0)), str("mode", "DCR", "CRD")}, build: buildSpaceToDepth},
 	{op: "Upsample", since: 7, in: arity{1, 1}, attrs: []attrDecl{str("mode", "nearest", "linear"), required(floats("scales"))}, build: buildUpsample},
@@ -49,7 +45,7 @@ var layoutRows = []row{
 	{op: "Resize", since: 10, in: arity{2, 2}, attrs: []attrDecl{str("mode", "nearest", "linear")}, build: buildUpsample},
 	{op: "Resize", since: 11, in: arity{1, 4}, build: buildResize, attrs: []attrDecl{
 		str("coordinate_transformation_mode", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-			"tf_crop_and_resize"),
+			"tf_crop_and_resize", "tf_half_pixel_for_nn"),
 		float("cubic_coeff_a", -0.75), integer("exclude_outside", 0, 0, 1), float("extrapolation_value", 0),
 		str("mode", "nearest", "linear", "cubic"), str("nearest_mode", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
 		integer("antialias", 0, 0, 1), integers("axes"), str("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller"),
@@ -258,6 +254,7 @@ func trackTranspose(n *node) []*dimTensor {
 
 func buildConcat(n *node) {
 	axis := n.axis("axis", len(n.typ(0).Shape))
+	n.sumOfDims(axis)
 	v := n.vals()
 	switch {
 	case !n.ok():
@@ -265,6 +262,20 @@ func buildConcat(n *node) {
 		n.pass(0)
 	default:
 		n.ret(op.Concat(axis, v...))
+	}
+}
+
+// sumOfDims refuses a sum of too many different dims before it is made: each step costs what there is so far.
+func (n *node) sumOfDims(axis int) {
+	sum := ir.D(0)
+	for i := range n.in {
+		shape := n.typ(i).Shape
+		if !n.ok() || axis >= len(shape) {
+			return
+		}
+		if sum = sum.Add(shape[axis]); !sum.IsStatic() && tooLong(sum) {
+			n.fail("its shape is an expression of more than %d characters", maxDimText)
+		}
 	}
 }
 
@@ -483,6 +494,12 @@ func trackSplit(n *node) []*dimTensor {
 	return out
 }
 
+func buildTrilu(n *node) {
+	if x, k := n.val(0), n.int(1, "k", 0); n.ok() {
+		n.ret(op.Trilu(x, n.i("upper") == 0, k))
+	}
+}
+
 // padModes maps ONNX's names.
 var padModes = map[string]op.PadMode{"constant": op.PadConstant, "reflect": op.PadReflect, "edge": op.PadReplicate, "wrap": op.PadCircular}
 
@@ -490,7 +507,7 @@ func buildPad(n *node) {
 	rank := len(n.typ(0).Shape)
 	pads := ir.Dims(n.intList("pads")...)
 	value := ir.FloatNumber(n.float("value"))
-	if n.row.since >= 11 {
+	if len(n.p.Input) > 1 {
 		pads, value = n.list(1, "pads"), n.padValue()
 	}
 	axes := interval(0, rank)
@@ -590,8 +607,14 @@ func buildResize(n *node) {
 		NearestMode: op.NearestMode(n.s("nearest_mode")), CubicCoeffA: n.float("cubic_coeff_a"), ExcludeOutside: n.i("exclude_outside") == 1,
 		ExtrapolationValue: n.float("extrapolation_value"),
 	}
-	if a.CoordinateMode == op.CropAndResize {
+	switch a.CoordinateMode {
+	case op.CropAndResize:
 		a.Roi = n.floatsOf(1, "roi")
+	case "tf_half_pixel_for_nn": // half_pixel without its shift by half an element, which rounding up at halves makes good for
+		if a.Mode != "nearest" || a.NearestMode != op.NearestFloor {
+			n.refuse("coordinate_transformation_mode", "tf_half_pixel_for_nn with mode %s and nearest_mode %s, expected nearest and floor", a.Mode, a.NearestMode)
+		}
+		a.CoordinateMode, a.NearestMode = op.HalfPixel, "round_prefer_ceil"
 	}
 	// Exporters leave an unused input out, or give it no elements.
 	given := func(i int) bool { return n.has(i) && !ir.Count(n.typ(i).Shape).Is(0) }
@@ -602,7 +625,7 @@ func buildResize(n *node) {
 			a.Sizes = ir.Dims(n.ints(3, "sizes")...)
 		}
 	case given(2):
-		a.Scales = n.floatsOf(2, "scales")
+		a.Scales, a.Sizes = n.scales(2, n.val(0), a.Axes)
 	default:
 		n.fail("neither sizes nor scales are given")
 	}
@@ -624,7 +647,7 @@ func buildUpsample(n *node) {
 			a.Scales = append(a.Scales, float64(f))
 		}
 	} else {
-		a.Scales = n.floatsOf(1, "scales")
+		a.Scales, a.Sizes = n.scales(1, n.val(0), nil)
 	}
 	if x := n.val(0); n.ok() {
 		n.ret(op.Resize(x, a))

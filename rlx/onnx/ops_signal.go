@@ -43,9 +43,8 @@ func (n *node) table(d ir.DType, f func(i int) float64, shape ...int64) *ir.Tens
 		n.fail("a table of %s%v, expected numbers and at most %d of them", d, shape, maxFolded/8)
 		return nil
 	}
-	t, err := ir.Zeros(d, shape...)
-	if err != nil {
-		n.fail("%w", err)
+	t := n.zeros(d, shape...)
+	if t == nil {
 		return nil
 	}
 	for i := range t.Len() {

@@ -267,7 +267,7 @@ func (d *decoder) opset(s span, o *OperatorSetID) *DecodeError {
 	return d.each(s, &opsetSchema, func(f field, _ int) (err *DecodeError) {
 		switch f.num {
 		case 1:
-			o.Domain, err = d.text(f)
+			o.Domain, err = d.name(f)
 		case 2:
 			o.Version = int64(f.v)
 		}
@@ -324,7 +324,7 @@ func (d *decoder) graph(s span, g *GraphProto, depth int) *DecodeError {
 		case 1:
 			err = d.node(f.val, &g.Nodes[i], depth)
 		case 2:
-			g.Name, err = d.text(f)
+			g.Name, err = d.name(f)
 		case 5:
 			err = d.tensor(f.val, &g.Initializers[i])
 		case 11:
@@ -360,19 +360,19 @@ func (d *decoder) node(s span, o *NodeProto, depth int) *DecodeError {
 	return d.each(s, &nodeSchema, func(f field, i int) (err *DecodeError) {
 		switch f.num {
 		case 1:
-			o.Input[i], err = d.text(f)
+			o.Input[i], err = d.name(f)
 		case 2:
-			o.Output[i], err = d.text(f)
+			o.Output[i], err = d.name(f)
 		case 3:
-			o.Name, err = d.text(f)
+			o.Name, err = d.name(f)
 		case 4:
-			o.OpType, err = d.text(f)
+			o.OpType, err = d.name(f)
 		case 5:
 			err = d.attribute(f.val, &o.Attribute[i], depth)
 		case 7:
-			o.Domain, err = d.text(f)
+			o.Domain, err = d.name(f)
 		case 8:
-			o.Overload, err = d.text(f)
+			o.Overload, err = d.name(f)
 		}
 		return err
 	})
@@ -403,7 +403,7 @@ func (d *decoder) attribute(s span, a *AttributeProto, depth int) *DecodeError {
 	err = d.each(s, &attributeSchema, func(f field, i int) (err *DecodeError) {
 		switch f.num {
 		case 1:
-			a.Name, err = d.text(f)
+			a.Name, err = d.name(f)
 		case 2:
 			a.F = math.Float32frombits(uint32(f.v))
 		case 3:
@@ -444,7 +444,7 @@ func (d *decoder) attribute(s span, a *AttributeProto, depth int) *DecodeError {
 			}
 			a.Type = AttributeType(t)
 		case 21:
-			a.RefAttrName, err = d.text(f)
+			a.RefAttrName, err = d.name(f)
 		}
 		return err
 	})
@@ -491,7 +491,7 @@ func (d *decoder) valueInfo(s span, v *ValueInfoProto) *DecodeError {
 	return d.each(s, &valueInfoSchema, func(f field, _ int) (err *DecodeError) {
 		switch f.num {
 		case 1:
-			v.Name, err = d.text(f)
+			v.Name, err = d.name(f)
 		case 2:
 			err = d.valueType(f.val, v)
 		}
@@ -556,7 +556,7 @@ func (d *decoder) dim(s span, o *Dim) *DecodeError {
 			o.Kind, o.Value = DimValue, int64(f.v)
 		case f.val.hi > f.val.lo:
 			o.Kind = DimParam
-			o.Param, err = d.text(f)
+			o.Param, err = d.name(f)
 		}
 		return err
 	})
@@ -574,23 +574,23 @@ func (d *decoder) function(s span, o *FunctionProto) *DecodeError {
 	return d.each(s, &functionSchema, func(f field, i int) (err *DecodeError) {
 		switch f.num {
 		case 1:
-			o.Name, err = d.text(f)
+			o.Name, err = d.name(f)
 		case 4:
-			o.Input[i], err = d.text(f)
+			o.Input[i], err = d.name(f)
 		case 5:
-			o.Output[i], err = d.text(f)
+			o.Output[i], err = d.name(f)
 		case 6:
-			o.Attribute[i], err = d.text(f)
+			o.Attribute[i], err = d.name(f)
 		case 7:
 			err = d.node(f.val, &o.Nodes[i], 1)
 		case 9:
 			err = d.opset(f.val, &o.Opset[i])
 		case 10:
-			o.Domain, err = d.text(f)
+			o.Domain, err = d.name(f)
 		case 11:
 			err = d.attribute(f.val, &o.AttributeInfo[i], 1)
 		case 13:
-			o.Overload, err = d.text(f)
+			o.Overload, err = d.name(f)
 		}
 		return err
 	})

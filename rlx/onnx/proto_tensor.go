@@ -176,7 +176,7 @@ func (d *decoder) tensor(s span, t *TensorProto) *DecodeError {
 		case 3:
 			t.segmented = true
 		case 8:
-			t.Name, err = d.text(f)
+			t.Name, err = d.name(f)
 		case 9:
 			t.hasRaw, t.raw = true, d.data[f.val.lo:f.val.hi:f.val.hi]
 		case 13:
@@ -282,8 +282,12 @@ func (t *TensorProto) Bytes() (dtype int32, data []byte, err error) {
 	if err != nil {
 		return t.DataType, nil, err
 	}
-	if t.DataLocation == LocationExternal {
+	switch t.DataLocation {
+	case LocationDefault:
+	case LocationExternal:
 		return t.DataType, nil, t.fail(ErrExternal, "%v", t.ExternalData)
+	default:
+		return t.DataType, nil, t.fail(ErrTensor, "data_location is %d, expected 0 or 1", t.DataLocation)
 	}
 	want := dataTypes[t.DataType].field
 	for rest := t.typed; rest != 0; rest &= rest - 1 {

@@ -1,9 +1,11 @@
 package onnx
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -21,9 +23,11 @@ var (
 	// ErrTag: a field number outside 1..2^29-1, a reserved wire type, or groups that do not match.
 	ErrTag = errors.New("bad field tag")
 	// ErrDuplicate: a sub-message that may occur once occurs again.
-	ErrDuplicate = errors.New("occurs more than once")
+	ErrDuplicate = errors.New("duplicate: occurs more than once")
 	// ErrDepth: graphs inside graphs (or unknown groups inside groups) more than [MaxDepth] deep.
 	ErrDepth = errors.New("nested too deeply")
+	// ErrName: a name is not UTF-8, or holds a NUL.
+	ErrName = errors.New("bad name")
 	// ErrMemory: the decoded structures would need more memory than the limit.
 	ErrMemory = errors.New("decoded model needs more memory than the limit")
 )
@@ -317,6 +321,15 @@ func (d *decoder) text(f field) (string, *DecodeError) {
 		return "", err
 	}
 	return string(d.data[f.val.lo:f.val.hi]), nil
+}
+
+// name is text that names something: UTF-8 without NUL, so that it can be printed, compared and written to other formats.
+func (d *decoder) name(f field) (string, *DecodeError) {
+	b := d.data[f.val.lo:f.val.hi]
+	if !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
+		return "", fail(f.tag, fmt.Errorf("%w: %q, expected UTF-8 without NUL", ErrName, b[:min(len(b), 64)]))
+	}
+	return d.text(f)
 }
 
 // int32Of narrows a varint. Writers put negative numbers down as ten bytes (sign-extended) or five; both are accepted.

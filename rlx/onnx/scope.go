@@ -20,10 +20,13 @@ type scope struct {
 	depth  int
 }
 
-// maxDepth bounds functions that call functions, and sub-graphs in sub-graphs; maxInlined the nodes that a model may grow to.
+// maxDepth bounds functions that call functions, and sub-graphs in sub-graphs; maxInlined the nodes that a model may grow to, which is less for
+// a small file.
 const (
-	maxDepth   = 64
-	maxInlined = 1 << 17
+	maxDepth    = 64
+	maxInlined  = 1 << 17
+	smallFile   = 1 << 14 // nodes that any file may grow to; one more for each inlinedEach bytes
+	inlinedEach = 16
 )
 
 var errNotTensor = errors.New("is a sequence or an optional without a value, expected a tensor")
@@ -136,8 +139,9 @@ func (n *node) call(f *FunctionProto) {
 
 // spend counts work that a model can ask for with few bytes: nodes of functions and sub-graphs, trips, windows.
 func (n *node) spend(count int64) bool {
-	if count > maxInlined || n.im.count+int(count) > maxInlined {
-		n.fail("with functions, sub-graphs and loops written out, the model has more than %d nodes", maxInlined)
+	most := min(maxInlined, smallFile+n.im.bytes/inlinedEach)
+	if count > int64(most) || n.im.count+int(count) > most {
+		n.fail("with functions, sub-graphs and loops written out, the model has more than %d nodes", most)
 		return false
 	}
 	n.im.count += int(max(count, 0))
@@ -200,6 +204,7 @@ type deps struct{ names []string }
 // union is the inputs that any of the values depends on.
 func union(in []*value) *deps {
 	var d *deps
+	var names []string // of all, where more than one has some
 	for _, v := range in {
 		if v == nil {
 			continue
@@ -213,12 +218,17 @@ func union(in []*value) *deps {
 		case d == nil:
 			d = of
 		default:
-			names := slices.Concat(d.names, of.names)
-			slices.Sort(names)
-			d = &deps{slices.Compact(names)}
+			if names == nil {
+				names = slices.Clone(d.names)
+			}
+			names = append(names, of.names...)
 		}
 	}
-	return d
+	if names == nil {
+		return d
+	}
+	slices.Sort(names)
+	return &deps{slices.Compact(names)}
 }
 
 // maxFolded is the most memory that the results of a folded computation may take.
@@ -343,7 +353,7 @@ func (n *node) unknownValue(v *value, what string) {
 	case v.deps != nil:
 		u.Needs, from = v.deps.names, strings.Join(v.deps.names, ", ")
 	default: // neither constant nor made of inputs
-		from = "the shapes of inputs"
+		u.Dims, from = v.lengths(), "the shapes of inputs"
 	}
 	u.Reason = fmt.Sprintf("%s depends on %s, expected a value that is known before the run", what, from)
 	n.im.refuse(u)

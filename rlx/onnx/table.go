@@ -80,7 +80,8 @@ func init() {
 	table = indexRows(slices.Concat(
 		arithmeticRows, logicRows, activationRows, constantRows, shapeRows, layoutRows, gatherRows, reduceRows, linearRows, normRows,
 		controlRows, sequenceRows, selectRows, lossRows, poolRows, recurrentRows, attentionRows, signalRows,
-		sampleRows, einsumRows, quantRows, randomRows, optimizerRows, flexRows, microsoftRows,
+		sampleRows, einsumRows, quantRows, randomRows, optimizerRows, flexRows, microsoftRows, fusedRows,
+		qlinearRows, oldRows, mlRows,
 	))
 }
 

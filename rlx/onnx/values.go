@@ -19,9 +19,11 @@ type value struct {
 	dims    *dimTensor
 	broken  bool // a node before it could not be read
 	konst   *ir.Tensor
+	ratio   *ratio     // the elements as quotients of dims, where dims is nil
 	folded  *ir.Tensor // what node computes, where it was asked for and depends on no input
 	depth   int        // of the chain of pending makes
 	deps    *deps      // inputs of the model that the elements depend on; nil for none
+	symbols []string   // that the elements depend on, where deps is nil and dims are not known
 	elem    int32      // element type of the file, 0 where it is not known: some are narrower than the dtype
 	seq     *sequence  // a list of values instead of a tensor
 	absent  bool       // an optional without a value
@@ -61,7 +63,13 @@ type dimTensor struct {
 const maxTracked = ir.MaxStaticInput
 
 // maxDimText bounds the size of an expression, and with it the work that a hostile model can cause.
-const maxDimText = 512
+const maxDimText = 4096
+
+// tooLong says that d is longer than that, or holds the symbol that package ir has for what it does not write out.
+func tooLong(d ir.Dim) bool {
+	s := d.String()
+	return len(s) > maxDimText || strings.Contains(s, "?large#")
+}
 
 func vector(d ...ir.Dim) *dimTensor { return &dimTensor{ir.I64, []int64{int64(len(d))}, d} }
 func scalar(d ir.Dim) *dimTensor    { return &dimTensor{ir.I64, nil, []ir.Dim{d}} }
@@ -79,7 +87,7 @@ func (t *dimTensor) sound() bool {
 	for _, d := range t.elem {
 		n, ok := d.Static()
 		if !ok {
-			if len(d.String()) > maxDimText {
+			if tooLong(d) {
 				return false
 			}
 			continue
@@ -193,6 +201,19 @@ func atLeastZero(d ir.Dim) bool {
 		return n >= 0
 	}
 	return !strings.ContainsAny(d.String(), "-#")
+}
+
+// lengths holds dims of tensors, which are never negative, however they are written.
+type lengths map[ir.Dim]bool
+
+func (l lengths) atLeastZero(d ir.Dim) bool { return l[d] || atLeastZero(d) }
+
+// dimFn computes one element from those of the operands; false ends the tracking.
+type dimFn func(l lengths, e []ir.Dim) (ir.Dim, bool)
+
+// within is f with what the importer knows.
+func (n *node) within(f dimFn) func(e []ir.Dim) (ir.Dim, bool) {
+	return func(e []ir.Dim) (ir.Dim, bool) { return f(n.im.lengths, e) }
 }
 
 // prod is the product of lengths, the greatest integer where it is beyond that or one is negative.
@@ -348,14 +369,14 @@ func unsaturated(d ir.Dim) (ir.Dim, bool) {
 	return d, !ok || n != math.MaxInt64 && n != math.MinInt64
 }
 
-func addDims(e []ir.Dim) (ir.Dim, bool) { return unsaturated(e[0].Add(e[1])) }
-func subDims(e []ir.Dim) (ir.Dim, bool) { return unsaturated(e[0].Sub(e[1])) }
-func mulDims(e []ir.Dim) (ir.Dim, bool) { return unsaturated(e[0].Mul(e[1])) }
-func minDims(e []ir.Dim) (ir.Dim, bool) { return e[0].Min(e[1]), true }
-func maxDims(e []ir.Dim) (ir.Dim, bool) { return e[0].Max(e[1]), true }
+func addDims(_ lengths, e []ir.Dim) (ir.Dim, bool) { return unsaturated(e[0].Add(e[1])) }
+func subDims(_ lengths, e []ir.Dim) (ir.Dim, bool) { return unsaturated(e[0].Sub(e[1])) }
+func mulDims(_ lengths, e []ir.Dim) (ir.Dim, bool) { return unsaturated(e[0].Mul(e[1])) }
+func minDims(_ lengths, e []ir.Dim) (ir.Dim, bool) { return e[0].Min(e[1]), true }
+func maxDims(_ lengths, e []ir.Dim) (ir.Dim, bool) { return e[0].Max(e[1]), true }
 
-// divDims is the quotient toward zero, which is the floor where both are certainly not negative.
-func divDims(e []ir.Dim) (ir.Dim, bool) {
+// divDims is the quotient toward zero: the floor where both are certainly not negative, and of others where the divisor is a known number.
+func divDims(l lengths, e []ir.Dim) (ir.Dim, bool) {
 	a, okA := e[0].Static()
 	b, okB := e[1].Static()
 	switch {
@@ -366,18 +387,22 @@ func divDims(e []ir.Dim) (ir.Dim, bool) {
 	case okA && okB:
 		return ir.D(a / b), a != math.MinInt64 || b != -1
 	}
-	return e[0].FloorDiv(e[1]), atLeastZero(e[0]) && okB && b > 0
+	floor := e[0].FloorDiv(e[1])
+	if l.atLeastZero(e[0]) && (okB || l.atLeastZero(e[1])) {
+		return floor, !okB || b > 0
+	}
+	return floor.Max(ir.D(0)).Add(e[0].CeilDiv(e[1]).Min(ir.D(0))), okB && b > 0
 }
 
-// modDims is the remainder of divDims and of the floor alike: for operands that are not negative they are one.
-func modDims(e []ir.Dim) (ir.Dim, bool) {
+// modDims is what the floor of the quotient leaves, with the sign of the divisor.
+func modDims(l lengths, e []ir.Dim) (ir.Dim, bool) {
 	a, okA := e[0].Static()
 	b, okB := e[1].Static()
 	switch {
-	case !okB || b <= 0 || !atLeastZero(e[0]):
+	case !okB || b <= 0:
 		return ir.Dim{}, false
 	case okA:
-		return ir.D(a % b), true
+		return ir.D((a%b + b) % b), true
 	}
 	return e[0].Sub(e[0].FloorDiv(e[1]).Mul(e[1])), true
 }
@@ -390,7 +415,7 @@ func truth(b bool) ir.Dim {
 }
 
 // equalDims compares: equal expressions are equal, a constant difference is not, and a length is never negative.
-func equalDims(e []ir.Dim) (ir.Dim, bool) {
+func equalDims(l lengths, e []ir.Dim) (ir.Dim, bool) {
 	a, b := e[0], e[1]
 	if a == b {
 		return ir.D(1), true
@@ -399,34 +424,34 @@ func equalDims(e []ir.Dim) (ir.Dim, bool) {
 		return truth(diff == 0), true
 	}
 	negative := func(d ir.Dim) bool { n, ok := d.Static(); return ok && n < 0 }
-	if negative(a) && atLeastZero(b) || negative(b) && atLeastZero(a) {
+	if negative(a) && l.atLeastZero(b) || negative(b) && l.atLeastZero(a) {
 		return ir.D(0), true
 	}
 	return ir.Dim{}, false
 }
 
 // lessDims is a < b.
-func lessDims(e []ir.Dim) (ir.Dim, bool) {
+func lessDims(l lengths, e []ir.Dim) (ir.Dim, bool) {
 	diff := e[0].Sub(e[1])
 	if n, ok := diff.Static(); ok {
 		return truth(n < 0), true
 	}
-	if atLeastZero(diff) {
+	if l.atLeastZero(diff) {
 		return ir.D(0), true
 	}
-	if atLeastZero(ir.D(-1).Sub(diff)) { // b - a - 1 >= 0
+	if l.atLeastZero(ir.D(-1).Sub(diff)) { // b - a - 1 >= 0
 		return ir.D(1), true
 	}
 	return ir.Dim{}, false
 }
 
 // notDims and the logical functions take 0 and 1.
-func notDims(e []ir.Dim) (ir.Dim, bool) {
+func notDims(_ lengths, e []ir.Dim) (ir.Dim, bool) {
 	n, ok := e[0].Static()
 	return truth(n == 0), ok
 }
 
-func andDims(e []ir.Dim) (ir.Dim, bool) {
+func andDims(_ lengths, e []ir.Dim) (ir.Dim, bool) {
 	a, okA := e[0].Static()
 	b, okB := e[1].Static()
 	if okA && a == 0 || okB && b == 0 {
@@ -435,7 +460,7 @@ func andDims(e []ir.Dim) (ir.Dim, bool) {
 	return ir.D(1), okA && okB
 }
 
-func orDims(e []ir.Dim) (ir.Dim, bool) {
+func orDims(_ lengths, e []ir.Dim) (ir.Dim, bool) {
 	a, okA := e[0].Static()
 	b, okB := e[1].Static()
 	if okA && a != 0 || okB && b != 0 {
@@ -444,7 +469,7 @@ func orDims(e []ir.Dim) (ir.Dim, bool) {
 	return ir.D(0), okA && okB
 }
 
-func whereDims(e []ir.Dim) (ir.Dim, bool) {
+func whereDims(_ lengths, e []ir.Dim) (ir.Dim, bool) {
 	c, ok := e[0].Static()
 	if !ok {
 		return e[1], e[1] == e[2]

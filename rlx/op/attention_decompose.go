@@ -85,7 +85,7 @@ func (s *scores) apply(q, k, v, mask ir.Value, d int64) ir.Value {
 	if !mask.IsZero() && mask.DType() == ir.Bool {
 		keep = both(keep, mask)
 	} else if !mask.IsZero() {
-		z = Add(z, nearZero(Cast(mask, z.DType()), keep))
+		z = addBias(z, mask, keep)
 	}
 	if !keep.IsZero() {
 		z = Where(keep, z, math.Inf(-1))
@@ -102,9 +102,14 @@ func attentionScale(scale float64, d int64) float64 {
 	return scale
 }
 
-// nearZero is the bias less its greatest kept element in each row, which changes no probability: a large bias would take the digits
-// of the scores. Rows whose greatest element is not finite stay as they are.
-func nearZero(bias, keep ir.Value) ir.Value {
+// addBias is z + bias as f64 would add them, less the greatest kept bias of each row, which changes no probability: in f32 a bias of
+// -1e9 on a whole row would take the digits of its scores. One of -1e30 does so in f64 too, and the keys share the row alike. Rows whose
+// greatest bias is not finite just add.
+func addBias(z, mask, keep ir.Value) ir.Value {
+	bias := Cast(mask, z.DType())
+	if z.DType() == ir.F64 {
+		return Add(z, bias)
+	}
 	if bias.Rank() == 0 {
 		bias = ReshapeInts(bias, 1)
 	}
@@ -113,7 +118,9 @@ func nearZero(bias, keep ir.Value) ir.Value {
 		kept = Where(keep, bias, math.Inf(-1))
 	}
 	top := Reduce(kept, "max", []int{-1}, true)
-	return Sub(bias, Where(IsFinite(top), top, 0.0))
+	top = Where(IsFinite(top), top, 0.0)
+	digits := Mul(top, 0x1.8p-29) // the f32 whose last place is that of top in f64: adding it rounds z there
+	return Add(Sub(Add(z, digits), digits), Sub(bias, top))
 }
 
 func both(a, b ir.Value) ir.Value {

@@ -32,7 +32,7 @@ func ConvTranspose1d(x, w, bias ir.Value, a ConvTransposeAttrs) ir.Value {
 // ConvTranspose2d is the transpose of Conv applied to x: every x[n,c,p] adds w[c,o,t] * x[n,c,p] at y[n, g(c)*O/groups + o, p*stride +
 // t*dilation - begin]; plus bias [O] where it is not the zero Value.
 //
-// Shapes: x [N, C, H, W], w [C, O/groups, kH, kW], y [N, O, out..] with out = (S-1)*stride + dilation*(k-1) + 1 + output_padding - begin
+// Shapes: x [N, C, H, W], w [C, O/groups, kH, kW] (an empty kernel gives zeros), y [N, O, out..] with out = (S-1)*stride + dilation*(k-1) + 1 + output_padding - begin
 // - end. Dtypes: floats, the same for all; sums in f32 (f64 for f64) and rounds once. In a, a Groups of 0 means 1 and an empty AutoPad
 // "none". Errors: C1 ranks, C2 groups, C3 channels, C4 lists, C5 auto_pad, C7 dtypes, C8 output_padding, C9 an empty axis.
 // Source: ONNX ConvTranspose 22, torch conv_transpose2d.
@@ -115,8 +115,6 @@ func inferConvTranspose(t *ir.Infer, a *ConvTransposeAttrs, least, most int) {
 	}
 	win := TransposeWindow(a, x.Shape[2:], w.Shape[2:])
 	for i, s := range x.Shape[2:] {
-		k, known := w.Shape[2+i].Static()
-		t.Need(!known || k >= 1, "C4", "kernel has shape %v, expected sizes >= 1", w.Shape[2:])
 		t.Need(!s.Is(0), "C9", "spatial axis %d of x is empty, expected an element", i)
 		out, known := win.Out[i].Static()
 		t.Need(!known || out >= 1, "C9", "padding %s and %s leaves %s elements of spatial axis %d, expected at least 1", win.Begin[i], win.End[i], win.Out[i], i)
@@ -131,6 +129,9 @@ func inferConvTranspose(t *ir.Infer, a *ConvTransposeAttrs, least, most int) {
 func decomposeConvTranspose(n *ir.Node, a *ConvTransposeAttrs) []ir.Value {
 	x, w := n.In[0], n.In[1]
 	r := x.Rank() - 2
+	if ir.Count(w.Shape()[2:]).Is(0) { // no kernel position adds anything
+		return []ir.Value{Expand(narrow(x.Graph().Constant(ir.Scalar(float32(0))), x.DType()), n.Types[0].Shape...)}
+	}
 	win := TransposeWindow(a, x.Shape()[2:], w.Shape()[2:])
 	out := ConvAttrs{Dilation: win.Dilation, Groups: a.Groups}
 	x = apart(x, win, n.Types[0].Shape[2:])

@@ -150,7 +150,7 @@ func inferFft(t *ir.Infer, a *FftAttrs) {
 	}
 	n, _ := a.Length(d)
 	v, known := n.Static()
-	t.Need(!known || v >= 1, "C4", "transform of length %s, expected >= 1", n)
+	t.Need(!known || v >= 1, "C4", "transform of length %s (n_fft %d, the axis has %s), expected >= 1", n, a.NFft, d)
 	if a.Real && !a.Inverse {
 		n = n.FloorDiv(ir.D(2)).Add(ir.D(1))
 	}

@@ -194,7 +194,10 @@ func PoolCounts(w Window, kernel, size []ir.Dim, includePad bool) [][]int64 {
 		d := w.Dilation[i]
 		for p := range v[4] {
 			at := p*w.Stride[i] - v[2]
-			first := (max(low-at, 0) + d - 1) / d // the first tap at or behind low
+			first := int64(0) // the first tap at or behind low
+			if at < low {
+				first = (low-at-1)/d + 1
+			}
 			counts[i] = append(counts[i], min((high-1-at)/d+1, v[1])-first)
 		}
 	}

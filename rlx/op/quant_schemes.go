@@ -89,16 +89,24 @@ func (p packed) only(dtypes ir.DTypeSet) bool {
 
 // side checks presence and dtype of scale (1) or zero_point (2).
 func (p packed) side(i int, required, allowed bool, dtypes ir.DTypeSet) bool {
-	name := []string{"scale", "zero_point"}[i-1]
-	if i == 2 && p.a.Scheme.MLX() {
-		name = "zero_point (biases)"
-	}
+	name := p.sideName(i)
 	if !p.t.Has(1 + i) {
 		return p.t.Need(!required, "C2", "%s: %s is missing", p.a.Scheme, name)
 	}
 	d := p.t.Type(1 + i).DType
 	return p.t.Need(allowed, "C2", "%s: takes no %s", p.a.Scheme, name) &&
 		p.t.Need(dtypes.Has(d), "C2", "%s: %s has dtype %s, expected one of %s", p.a.Scheme, name, d, dtypes)
+}
+
+// sideName is what the scheme calls scale (1) or zero_point (2).
+func (p packed) sideName(i int) string {
+	switch {
+	case i == 1:
+		return "scale"
+	case p.a.Scheme.MLX():
+		return "zero_point (biases)"
+	}
+	return "zero_point"
 }
 
 func (p packed) gguf() ir.Dim {
@@ -138,7 +146,7 @@ func (p packed) blocks(block int64, zero bool) ir.Dim {
 	p.t.Need(same(shape, want), "C2", "%s: scale has shape %v, expected %v", p.a.Scheme, shape, want)
 	if zero && p.t.Has(3) {
 		z := p.t.Type(3).Shape
-		p.t.Need(same(z, want), "C2", "%s: zero_point has shape %v, expected that of scale, %v", p.a.Scheme, z, want)
+		p.t.Need(same(z, want), "C2", "%s: %s has shape %v, expected that of scale, %v", p.a.Scheme, p.sideName(2), z, want)
 	}
 	return n
 }
@@ -246,7 +254,7 @@ func (p packed) mlx() ir.Dim {
 	}
 	ok := bits == 2 || bits == 3 || bits == 4 || bits == 5 || bits == 6 || bits == 8
 	if !p.t.Need(ok, "C6", "%s: bits %d, expected 2, 3, 4, 5, 6 or 8", s, bits) ||
-		!p.t.Need(group >= 1 && (!known || k%group == 0), "C6", "%s: block_size %d, expected a divisor of K %s", s, group, p.k) ||
+		!p.t.Need(group >= 1 && (!known || k%group == 0), "C6", "%s: groups of block_size %d, expected a divisor of K %s", s, group, p.k) ||
 		!p.side(1, true, true, scales) || !p.side(2, s == "mlx_affine", s == "mlx_affine", narrow32) || !p.only(ir.Set(ir.U8, ir.U32)) {
 		return ir.Dim{}
 	}
@@ -257,6 +265,6 @@ func (p packed) mlx() ir.Dim {
 	ok = !static || width%word == 0
 	row = row.FloorDiv(ir.D(word))
 	ok = ok && (same(w, []ir.Dim{n, row}) || same(w, []ir.Dim{n.Mul(row)}))
-	p.t.Need(ok, "C5", "%s: w has shape %v, expected [%s, K * %d / %d] for K %s", s, w, n, bits, word, p.k)
+	p.t.Need(ok, "C5", "%s: w has shape %v, expected [%s, K * %d / %d] for K %s and codes of %d bits", s, w, n, bits, word, p.k, bits)
 	return n
 }

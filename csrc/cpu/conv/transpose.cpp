@@ -269,12 +269,13 @@ void block_of(const Call &c, const Plan &p, Block b, const float *x, const float
 template <int Isa> void run(const Call &c) {
   const Plan p = plan_of(*c.cmd);
   const Window &w = p.w;
+  if (c.out(0).count == 0) return;  // no scratch either
   if (direct(*c.cmd, w)) {
     Direct d = {&c, &w};
     return c.parallel(w.items * w.groups * w.outs * w.size[0] * w.size[1], direct_grain(w), direct_f32, &d);
   }
   const Form &form = form_of(set_of(Isa), c.out(0).dtype);
-  if (w.per == 0) {
+  if (w.per == 0 || w.taps == 0) {
     std::memset(c.out_ptr<char>(0), 0, size_t(c.out(0).count * form.bytes));
     return;
   }
@@ -298,7 +299,7 @@ template <int Isa> void run(const Call &c) {
 int32_t conv_transpose_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
   const Plan p = plan_of(c);
-  if (direct(c, p.w) || p.w.per == 0 || p.w.outs == 0 || p.w.items == 0) return RLX_OK;
+  if (direct(c, p.w) || p.w.per == 0 || p.w.taps == 0 || p.w.outs == 0 || p.w.items == 0) return RLX_OK;
   int64_t most = 0;
   // A run may use fewer threads, and the last blocks are smaller: other needs.
   for (int threads = 1; threads <= prepare.max_threads; threads++)

@@ -13,7 +13,7 @@ int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 int64_t begin_of(const Lists &l, int axis, int64_t size, int64_t eff, int64_t stride) {
   if (l.auto_pad == rlx_AutoPad_none) return l.padding->n > 0 ? l.padding->v[axis] : 0;
   if (l.auto_pad == rlx_AutoPad_valid) return 0;
-  const int64_t out = (size + stride - 1) / stride, need = (out - 1) * stride + eff - size, total = need > 0 ? need : 0;
+  const int64_t out = steps(size, stride), need = (out - 1) * stride + eff - size, total = need > 0 ? need : 0;
   return l.auto_pad == rlx_AutoPad_same_upper ? total / 2 : total - total / 2;
 }
 
@@ -56,6 +56,7 @@ Window window_of_conv(const Command &c) {
   w.per = k.dims[1], w.outs = k.dims[0] / w.groups;
   w.ws[0] = k.strides[0], w.ws[1] = k.strides[1];
   for (uint32_t i = 2; i < k.rank; i++) w.ws[5 - k.rank + i] = k.strides[i];
+  settle(&w);
   return w;
 }
 
@@ -72,6 +73,7 @@ Window window_of_transpose(const Command &c) {
     w.begin[at] = a.auto_pad == rlx_AutoPad_same_upper || total <= 0 ? half : total - half;
   }
   w.groups = a.groups, w.per = x.dims[1] / a.groups, w.outs = k.dims[1];
+  settle(&w);
   return w;
 }
 
@@ -86,13 +88,14 @@ Window window_of_im2col(const Command &c) {
     const int at = 3 - r + i;
     const int64_t s = w.stride[at], eff = w.dilation[at] * (w.kernel[at] - 1) + 1;
     if (a.auto_pad == rlx_AutoPad_same_upper || a.auto_pad == rlx_AutoPad_same_lower) {
-      w.out[at] = (w.size[at] + s - 1) / s;
+      w.out[at] = steps(w.size[at], s);
     } else {
       const int64_t end = a.auto_pad == rlx_AutoPad_none && a.padding.n > 0 ? a.padding.v[a.padding.n - r + i] : 0;
       w.out[at] = (w.size[at] + w.begin[at] + end - eff) / s + 1;
     }
     w.points *= w.out[at];
   }
+  settle(&w);
   return w;
 }
 

@@ -31,8 +31,17 @@ struct Lists {
 // the padding behind is not needed; null leaves it 1.
 void fill_window(Window *w, const Operand &x, const int64_t *kernel, const int64_t *out, const Lists &l);
 
-// a / b rounded up, for a >= 0: strides and dilations are mostly 1, and a division takes as long as a row of results.
-inline int64_t steps(int64_t a, int64_t b) { return b == 1 ? a : (a + b - 1) / b; }
+// a / b rounded up, for a >= 0 and any b: strides and dilations are mostly 1, and a division takes as long as a row of results.
+inline int64_t steps(int64_t a, int64_t b) { return b == 1 ? a : a > 0 ? (a - 1) / b + 1 : 0; }
+
+// To be called when a window is complete: the stride of an axis with one result and the dilation of one with one kernel position mean
+// nothing and may be anything up to 2^63 - 1. They become 1, so that no product with them overflows.
+inline void settle(Window *w) {
+  for (int a = 0; a < 3; a++) {
+    if (w->out[a] <= 1) w->stride[a] = 1;
+    if (w->kernel[a] == 1) w->dilation[a] = 1;
+  }
+}
 
 // The result positions [lo, hi) along an axis that see x through kernel position k.
 inline void seen(const Window &w, int axis, int64_t k, int64_t *lo, int64_t *hi) {

@@ -68,6 +68,7 @@ int32_t open(int32_t index, const rlx_open_options *o, rlx_device **out, rlx_err
     d->threads = o->max_threads < kMaxThreads ? o->max_threads : kMaxThreads;
     d->pool = pool_acquire(d->threads);
     d->users.store(0, std::memory_order_relaxed);
+    d->lean = o->lean == 1;
     open_devices++;
     *out = d;
   }

@@ -91,9 +91,10 @@ struct Prepare {
   int max_threads;
   int isa;
   Pool *pool;
-  // The bytes of operand i if it is a whole, contiguous constant, else null.
+  // The bytes of operand i if it is a whole, contiguous constant of which a packed form may be kept, else null: large ones are packed anew
+  // in each run.
   const void *(*constant)(Prepare &, int i);
-  // Element 0 of operand i if it lies in a constant, whatever its strides, else null.
+  // Element 0 of operand i if it lies in such a constant, whatever its strides, else null.
   const void *(*constant_view)(Prepare &, int i);
   // Memory of the weights for operand i in the given layout, 64-byte aligned: *fresh is set when the caller must fill it. Shared by every
   // load with the same view of the constant and the same layout, a number that the family makes up (unique with the op in its upper half).

@@ -9,13 +9,13 @@
 namespace rlx {
 namespace {
 
+rlx_weights *weights_of(Prepare &p) { return static_cast<rlx_program *>(p.impl)->weights; }
+
 const Operand *constant_operand(Prepare &p, int i) {
   const Command *c = p.cmd;
   if (i < 0 || uint32_t(i) >= c->num_in || !c->in[i].present || c->in[i].slot != RLX_CONST) return nullptr;
-  return c->in + i;
+  return weights_may_pack(weights_of(p), c->in[i]) ? c->in + i : nullptr;
 }
-
-rlx_weights *weights_of(Prepare &p) { return static_cast<rlx_program *>(p.impl)->weights; }
 
 const void *constant_view(Prepare &p, int i) {
   const Operand *o = constant_operand(p, i);

@@ -26,6 +26,7 @@ struct rlx_device {
   int32_t threads;
   rlx::Pool *pool;
   std::atomic<int32_t> users;  // weights and programs that are open
+  bool lean;                   // no packed forms of constants
 };
 
 // Constants, those of the parent first.
@@ -35,6 +36,9 @@ struct rlx_weights {
   uint32_t first, count;       // its own constants are [first, count)
   void **data;
   uint64_t *bytes;
+  bool *borrowed;              // the memory is the caller's
+  uint64_t own_bytes;          // of all its own constants
+  uint64_t packed_bytes;       // of a root: of the packed forms of the whole tree; under the lock
   std::atomic<int32_t> users;  // programs and children
   pthread_mutex_t lock;        // the root's guards the packed forms of the whole tree, and whoever fills one
   rlx::Packed *packed;         // of its own constants

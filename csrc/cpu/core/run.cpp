@@ -84,7 +84,7 @@ void point(const Command &c, const rlx_program *p, const Bases &b, char *arena, 
   call->cmd = &c;
   call->out_data = pointers;
   call->in_data = pointers + c.num_out;
-  call->scratch = arena + p->scratch_at;
+  call->scratch = c.scratch > 0 ? arena + p->scratch_at : nullptr;  // a kernel that asked for none must not have any
 }
 
 int32_t commands(Run &r, const Bases &b) {

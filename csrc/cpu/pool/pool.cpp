@@ -31,6 +31,7 @@ Window window_of(const Command &c, int64_t *end) {
       end[at] = total > 0 ? total - w.begin[at] : 0;
     }
   }
+  conv::settle(&w);
   return w;
 }
 
@@ -87,8 +88,6 @@ Plan plan_of(const Command &c) {
   p.fn = a.fn;
   p.include = a.count_include_pad != 0;
   Window &w = p.w;
-  for (int a = 0; a < 3; a++)
-    if (w.kernel[a] == 1) w.dilation[a] = 1;
   if (join(&w, p.end)) join(&w, p.end);
   w.taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
   p.rows = w.items * w.channels * w.out[0] * w.out[1];

@@ -43,12 +43,13 @@ void uniform_f32(const uint32_t *w, const Uniform &a, float *v) {
   }
 }
 
-// Halves in f32, rounded once at the end.
+// Halves in f32, rounded once at the end. A span beyond f32 is halved on the way, which is exact.
 void uniform_half(const uint32_t *w, const Uniform &a, uint32_t dtype, float *v) {
-  const float low = float(a.low), span = float(a.span), unit = dtype == RLX_F16 ? 0x1p-11f : 0x1p-8f;
+  const float unit = dtype == RLX_F16 ? 0x1p-11f : 0x1p-8f, up = a.span > 3.4028234663852886e38 ? 2.0f : 1.0f;
+  const float low = float(a.low) / up, span = float(a.span / up);
   const int shift = dtype == RLX_F16 ? 21 : 24;
   for (int i = 0; i < WORDS; i++) {
-    const float y = half_value(dtype, half_bits(dtype, low + float(int32_t(w[i] >> shift)) * unit * span));
+    const float y = half_value(dtype, half_bits(dtype, (low + float(int32_t(w[i] >> shift)) * unit * span) * up));
     v[i] = y >= float(a.high) ? float(a.below) : y;
   }
 }
@@ -124,7 +125,6 @@ void normal_units(const Call &c, Range r) {
   uint32_t words[WORDS];
   float v[WORDS];
   double wide[WORDS / 2];
-  const float mean = float(a.mean), scale = float(a.scale);
   for (int64_t i = r.begin; i < r.end && !c.stopped(); i++) {
     const int64_t at = i * per, n = count - at < per ? count - at : per;
     unit_words(s, i, words);
@@ -135,7 +135,7 @@ void normal_units(const Call &c, Range r) {
       continue;
     }
     normal_f32(words, v);
-    for (int k = 0; k < WORDS; k++) v[k] = scale == 0 ? mean : mean + scale * v[k];
+    for (int k = 0; k < WORDS; k++) v[k] = a.scale == 0 ? float(a.mean) : float(a.mean + a.scale * double(v[k]));  // products may leave f32
     put_unit(c, at, n, v);
   }
 }

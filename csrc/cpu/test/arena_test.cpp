@@ -126,7 +126,7 @@ void copies(const Loaded &l) {
 
 int main() {
   backend = rlx_backend_cpu();
-  const rlx_open_options open = {sizeof open, 1, ""};
+  const rlx_open_options open = {sizeof open, 1, "", 0};
   rlx_device *device = nullptr;
   rlx_error e = {};
   check(backend->open(0, &open, &device, &e) == RLX_OK, "open", e.text);

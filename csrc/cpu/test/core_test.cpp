@@ -54,7 +54,7 @@ void cache() {
   rlx_device device;
   std::memset(static_cast<void *>(&device), 0, sizeof device);
   const float a[] = {1, 2, 3}, b[] = {4};
-  const rlx_constant first = {a, sizeof a}, second = {b, sizeof b};
+  const rlx_constant first = {a, sizeof a, 0}, second = {b, sizeof b, 0};
   rlx_weights *parent = nullptr, *child = nullptr;
   rlx_error error = {};
   check(weights_open(&device, nullptr, &first, 1, &parent, &error) == RLX_OK, "open a parent");
@@ -77,12 +77,44 @@ void cache() {
   check(memory_bytes() == before, "memory comes back");
 }
 
+// Constants that stay are used where they lie, if they are aligned.
+void borrow() {
+  const uint64_t before = memory_bytes();
+  rlx_device device;
+  std::memset(static_cast<void *>(&device), 0, sizeof device);
+  alignas(64) float a[32] = {1, 2, 3};
+  const rlx_constant c[] = {{a, 64, 1}, {a + 16, 64, 0}, {a + 1, 16, 1}};
+  rlx_weights *w = nullptr;
+  rlx_error error = {};
+  check(weights_open(&device, nullptr, c, 3, &w, &error) == RLX_OK, "open");
+  check(w->data[0] == a && w->data[1] != a + 16 && w->data[2] != a + 1, "only what stays and is aligned is borrowed");
+  check(std::memcmp(w->data[2], a + 1, 16) == 0 && w->own_bytes == 144, "the others are copied");
+  Operand o;
+  o.dtype = RLX_F32, o.rank = 1, o.slot = RLX_CONST, o.index = 0, o.dims[0] = 16, o.strides[0] = 1, o.count = 16;
+  check(weights_may_pack(w, o), "small constants are packed");
+  bool fresh = false;
+  check(weights_packed(w, o, 7, 100, &fresh) != nullptr && w->packed_bytes == 100, "packed forms are counted");
+  w->own_bytes = uint64_t(3) << 30;
+  o.dims[0] = o.count = 8;
+  w->packed_bytes = w->own_bytes / 16 - 32;
+  check(weights_may_pack(w, o), "packed forms of large constants take a sixteenth of them");
+  w->packed_bytes++;
+  check(!weights_may_pack(w, o), "and no more");
+  o.dims[0] = o.count = 16;
+  check(weights_may_pack(w, o), "but what is packed already is found");
+  device.lean = true;
+  check(!weights_may_pack(w, o), "a lean device packs nothing");
+  w->packed_bytes = 100;
+  check(weights_close(w, &error) == RLX_OK && memory_bytes() == before && a[0] == 1, "borrowed memory is left alone");
+}
+
 }  // namespace
 
 int main() {
   walk();
   merge();
   cache();
+  borrow();
   printf("core_test: %d failures\n", failures);
   return failures != 0;
 }

@@ -122,8 +122,8 @@ bool run(uint32_t op, const Tensor &a, const Tensor &b, Tensor &y, const Words &
   rlx_weights *weights = nullptr;
   rlx_program *program = nullptr;
   rlx_program_info info = {};
-  const rlx_open_options open = {sizeof open, threads, isa};
-  const rlx_constant c = {b.data, uint64_t(b.elems * rlx_dtype_sizes[b.dtype])};
+  const rlx_open_options open = {sizeof open, threads, isa, 0};
+  const rlx_constant c = {b.data, uint64_t(b.elems * rlx_dtype_sizes[b.dtype]), 0};
   void *inputs[2] = {a.data, b.data}, *outputs[1] = {y.data}, *host = nullptr;
   rlx_arena *arena = nullptr;
   bool ok = backend->open(0, &open, &device, &e) == RLX_OK && backend->weights_open(device, nullptr, &c, constant ? 1 : 0, &weights, &e) == RLX_OK &&
@@ -275,7 +275,7 @@ int main() {
     isa = set;
     rlx_device *device = nullptr;
     rlx_error e = {};
-    const rlx_open_options open = {sizeof open, 1, isa};
+    const rlx_open_options open = {sizeof open, 1, isa, 0};
     if (backend->open(0, &open, &device, &e) != RLX_OK) {
       printf("%s: not executed\n", isa);
       continue;

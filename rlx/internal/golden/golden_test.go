@@ -101,8 +101,8 @@ func TestStoredCases(t *testing.T) {
 			t.Errorf("%s sums to %d, want %d", name, sums[name], want)
 		}
 	}
-	if len(cases) != 18 {
-		t.Errorf("%d cases, want 18", len(cases))
+	if len(cases) != 24 {
+		t.Errorf("%d cases, want 24", len(cases))
 	}
 }
 

@@ -94,7 +94,6 @@ func (s *sdpa) keys(b, i int) (lo, hi int) {
 func (s *sdpa) row(q, k, p []float64, b, h, i, lo, hi int) bool {
 	top, keep := math.Inf(-1), make([]bool, hi-lo)
 	first := ((b*s.q.h+h)*s.q.s + i) * s.k.s
-	far := s.farBias(first+lo, first+hi)
 	for j := lo; j < hi; j++ {
 		m := first + j
 		keep[j-lo] = s.maskAt == nil || s.bias != nil || s.mask.int(s.maskAt(m)) != 0
@@ -110,7 +109,7 @@ func (s *sdpa) row(q, k, p []float64, b, h, i, lo, hi int) bool {
 			dot = c * math.Tanh(dot/c)
 		}
 		if s.bias != nil {
-			dot += s.bias[s.maskAt(m)] - far
+			dot += s.bias[s.maskAt(m)]
 		}
 		p[j-lo] = dot
 		if dot > top || math.IsNaN(dot) {
@@ -133,19 +132,6 @@ func (s *sdpa) row(q, k, p []float64, b, h, i, lo, hi int) bool {
 		p[j] /= sum
 	}
 	return true
-}
-
-// farBias is the greatest bias of elements [first, last) of a row of scores if it is finite, else 0. Less that, a large bias does not
-// take the digits of the scores, and no probability changes.
-func (s *sdpa) farBias(first, last int) float64 {
-	top := math.Inf(-1)
-	for m := first; m < last && s.bias != nil; m++ {
-		top = max(top, s.bias[s.maskAt(m)])
-	}
-	if math.IsInf(top, 0) || math.IsNaN(top) {
-		return 0
-	}
-	return top
 }
 
 // attention: see op.Attention. Keys that a mask drops are not read.
@@ -187,22 +173,18 @@ func rope(c *call) error {
 	cos, sin := c.in[1].floats(), c.in[2].floats()
 	dims := c.in[1].dims
 	width := int(dims[len(dims)-1])
-	rows := make([]int, x.b*x.s) // of the table, for each token
+	rows := make([]int, x.s) // of the table, for each token; those of all batch items where they differ
+	if len(dims) == 3 {
+		rows = make([]int, dims[0]*dims[1])
+	} else if c.has(3) {
+		rows = make([]int, c.in[3].len())
+	}
 	for i := range rows {
-		switch {
-		case len(dims) == 3:
-			if rows[i] = i; dims[0] == 1 {
-				rows[i] = i % x.s
-			}
+		if rows[i] = i; len(dims) == 3 {
 			continue
-		case c.has(3):
-			k := i
-			if c.in[3].len() != x.b*x.s {
-				k = i % x.s
-			}
-			rows[i] = int(c.in[3].int(k))
-		default:
-			rows[i] = i % x.s
+		}
+		if c.has(3) {
+			rows[i] = int(c.in[3].int(i))
 		}
 		if rows[i] < 0 || int64(rows[i]) >= dims[0] {
 			return broken("C5", "position %d, expected in 0..%d", rows[i], dims[0]-1)
@@ -213,7 +195,7 @@ func rope(c *call) error {
 		rot = int(a.RotaryDim)
 	}
 	return rotate(c, x, rot, a.Interleaved, func(b, s, i int) (float64, float64) {
-		k := rows[b*x.s+s]*width + i
+		k := rows[(b*x.s+s)%len(rows)]*width + i
 		return cos[k], sin[k]
 	})
 }

@@ -56,12 +56,12 @@ func pool(c *call) error {
 func poolPlanes(c *call, w convWindow, planes int, visit func(n int) func(p, at int, first bool), done func(n int)) error {
 	seen := make([]bool, volume(w.out))
 	for n := range planes {
-		if c.stopped() {
-			return errCancelled
-		}
 		clear(seen)
 		f := visit(n)
 		for t := range volume(w.kernel) {
+			if t%1024 == 0 && c.stopped() { // a window may be far larger than its plane
+				return errCancelled
+			}
 			w.each(t, func(p, at int) {
 				f(p, at, !seen[p])
 				seen[p] = true

@@ -59,13 +59,17 @@ func (c *call) stream(seed ir.Number, key uint64) stream {
 	return s
 }
 
-// rngUniform: see op.RngUniform. f16 and bf16 round every step to f32, f32 computes in f64.
+// rngUniform: see op.RngUniform. f16 and bf16 round every step to f32, halved where the span leaves it; f32 computes in f64.
 func rngUniform(c *call) error {
 	a, y := attrs[op.RngUniformAttrs](c), c.out[0]
 	s := c.stream(a.Seed, a.Key)
 	low, high := op.RoundTo(y.dtype, a.Low), op.RoundTo(y.dtype, a.High)
 	below := op.FloatBelow(y.dtype, high)
 	half := y.dtype == ir.F16 || y.dtype == ir.BF16
+	up := 1.0
+	if high-low > math.MaxFloat32 {
+		up = 2
+	}
 	for i := range y.len() {
 		if i%4096 == 0 && c.stopped() {
 			return errCancelled
@@ -74,7 +78,7 @@ func rngUniform(c *call) error {
 		u, span := math.Ldexp(k, -p), high-low
 		v := low + float64(u*span)
 		if half {
-			v = float64(float32(low) + float32(float32(u)*float32(span)))
+			v = float64(float32(low/up)+float32(float32(u)*float32(span/up))) * up
 		}
 		if v = op.RoundTo(y.dtype, v); v >= high {
 			v = below

@@ -1,6 +1,12 @@
 package ref
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
+)
 
 // The vectors that the authors of Philox publish with Random123.
 func TestPhilox(t *testing.T) {
@@ -17,5 +23,22 @@ func TestPhilox(t *testing.T) {
 		if got := philox(v.counter, v.key); got != v.want {
 			t.Errorf("philox(%x, %x) = %x, expected %x", v.counter, v.key, got, v.want)
 		}
+	}
+}
+
+// A span that f32 does not hold; values of NumPy.
+func TestUniformOfWideRange(t *testing.T) {
+	row, err := ir.RowByName("RngUniform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &op.RngUniformAttrs{Shape: ir.Dims(4), Dtype: ir.BF16, Low: -3e38, High: 3e38, Seed: ir.IntNumber(42)}
+	y, err := Apply(row, a, []*ir.Tensor{nil, nil}, []ir.Type{{DType: ir.BF16, Shape: ir.Dims(4)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []float64{6.579678579135334e+37, -2.110149443308554e+37, -2.5787023118227368e+38, -9.63690296944064e+37}
+	if got := []float64{y[0].Float(0), y[0].Float(1), y[0].Float(2), y[0].Float(3)}; !slices.Equal(got, want) {
+		t.Errorf("got %v, expected %v", got, want)
 	}
 }

@@ -3,8 +3,10 @@ package backendtest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,7 +18,8 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/onnx"
 )
 
-// The tolerance of ONNX's own runner: |got - want| <= Atol + Rtol * |want|. Integers and booleans are exact.
+// The tolerance of ONNX's own runner: |got - want| <= Atol + Rtol * |want|, unless a data.json beside the model has an rtol or an atol of
+// its own. Integers and booleans are exact.
 const (
 	Rtol = 1e-3
 	Atol = 1e-7
@@ -71,6 +74,11 @@ func isFile(path string) bool {
 
 // Run runs all data sets of one test. Nil is a pass, a *Skip a model that rlx or the backend does not support, all else a failure.
 func Run(ctx context.Context, dir string, opts ...rlx.Option) error {
+	return RunAs(ctx, dir, func(_ string, m *rlx.Model) (*rlx.Model, error) { return m, nil }, opts...)
+}
+
+// RunAs is Run of what change makes of the model that is read for a data set, with the same inputs and outputs.
+func RunAs(ctx context.Context, dir string, change func(set string, m *rlx.Model) (*rlx.Model, error), opts ...rlx.Option) error {
 	path := filepath.Join(dir, "model.onnx")
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -84,15 +92,33 @@ func Run(ctx context.Context, dir string, opts ...rlx.Option) error {
 	if err != nil || len(sets) == 0 {
 		return fmt.Errorf("%s: no test_data_set_* in it", dir)
 	}
+	tol, err := readTolerance(filepath.Join(dir, "data.json"))
+	if err != nil {
+		return err
+	}
 	for _, set := range sets {
-		if err := runSet(ctx, path, proto, set, opts); err != nil {
+		if err := runSet(ctx, path, proto, set, tol, change, opts); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drawn is a Skip for a model that draws random numbers, nil for another one.
+type tolerance struct{ Rtol, Atol float64 }
+
+func readTolerance(path string) (tolerance, error) {
+	tol := tolerance{Rtol, Atol}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return tol, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &tol)
+	}
+	return tol, err
+}
+
+// drawn is a Skip for a model that draws random numbers, nil for another one. Such a model runs, and gives the stored types.
 func drawn(g *rlx.Graph) error {
 	for _, n := range g.Nodes {
 		if n.Row.Has(ir.Random) {
@@ -102,20 +128,21 @@ func drawn(g *rlx.Graph) error {
 	return nil
 }
 
-func runSet(ctx context.Context, path string, proto *onnx.ModelProto, set string, opts []rlx.Option) error {
+func runSet(ctx context.Context, path string, proto *onnx.ModelProto, set string, tol tolerance, change func(string, *rlx.Model) (*rlx.Model, error),
+	opts []rlx.Option) error {
 	feed, unread := inputs(&proto.Graph, set)
-	model, err := rlx.Open(path)
-	var lacks *rlx.ModelError
-	if errors.As(err, &lacks) { // once more for these inputs
-		model, err = rlx.Open(path, rlx.For(feed))
-	}
+	model, err := open(path, feed)
 	if err != nil {
 		return skipOr(err)
 	}
 	if unread != nil {
 		return skipOr(unread)
 	}
-	if err := drawn(model.Graph()); err != nil {
+	random := drawn(model.Graph())
+	for _, name := range model.Bound() {
+		delete(feed, name)
+	}
+	if model, err = change(set, model); err != nil {
 		return err
 	}
 	prog, err := model.Compile(ctx, opts...)
@@ -123,9 +150,6 @@ func runSet(ctx context.Context, path string, proto *onnx.ModelProto, set string
 		return skipOr(err)
 	}
 	defer prog.Close()
-	for _, name := range model.Bound() {
-		delete(feed, name)
-	}
 	out, err := prog.Run(ctx, feed)
 	if err != nil {
 		return skipOr(err)
@@ -135,23 +159,58 @@ func runSet(ctx context.Context, path string, proto *onnx.ModelProto, set string
 		if err != nil {
 			return skipOr(err)
 		}
-		if err := compare(out[o.Name], want); err != nil {
+		check := tol.compare
+		if random != nil {
+			check = compareTypes
+		}
+		if err := check(out[o.Name], want); err != nil {
 			return fmt.Errorf("%s: output %s: %w", filepath.Base(set), o.Name, err)
 		}
 	}
-	return nil
+	return random
 }
 
-// inputs reads the tensors of a data set, which are in the order of the model's inputs, and the first that could not be read.
+// open reads a model; where that needs to know inputs, once more with these as constants.
+func open(path string, feed rlx.Feed) (*rlx.Model, error) {
+	model, err := rlx.Open(path)
+	opts, bound := []rlx.OpenOption{rlx.For(feed)}, map[string]bool{}
+	for more := true; more; {
+		var lacks *rlx.ModelError
+		if !errors.As(err, &lacks) {
+			break
+		}
+		model, err = rlx.Open(path, opts...)
+		more = false
+		if errors.As(err, &lacks) {
+			for _, item := range lacks.Items {
+				for _, name := range item.Needs {
+					if feed[name] != nil && !bound[name] {
+						opts, bound[name], more = append(opts, rlx.Bind(name, feed[name])), true, true
+					}
+				}
+			}
+		}
+	}
+	return model, err
+}
+
+// inputs reads the tensors of a data set, which are in the order of the model's inputs, and the first that could not be read. An input with
+// an initializer has no file.
 func inputs(g *onnx.GraphProto, set string) (feed rlx.Feed, err error) {
 	feed = rlx.Feed{}
-	for i, in := range g.Inputs {
-		t, e := tensor(filepath.Join(set, fmt.Sprintf("input_%d.pb", i)))
-		if e != nil {
-			err = errors.Join(err, fmt.Errorf("input %s: %w", in.Name, e))
+	for _, in := range g.Inputs {
+		if slices.ContainsFunc(g.Initializers, func(t onnx.TensorProto) bool { return t.Name == in.Name }) {
 			continue
 		}
+		t, e := tensor(filepath.Join(set, fmt.Sprintf("input_%d.pb", len(feed))))
+		if e != nil {
+			return feed, fmt.Errorf("input %s: %w", in.Name, e)
+		}
 		feed[in.Name] = t
+	}
+	files, err := filepath.Glob(filepath.Join(escaped(set), "input_*.pb"))
+	if err == nil && len(files) != len(feed) {
+		err = fmt.Errorf("%s has %d inputs, the model %d", filepath.Base(set), len(files), len(feed))
 	}
 	return feed, err
 }
@@ -200,32 +259,39 @@ func (s *Skip) list(items []onnx.Unsupported) {
 	}
 }
 
-// compare holds a result against what a test stores of it.
-func compare(got, want *rlx.Tensor) error {
+func compareTypes(got, want *rlx.Tensor) error {
 	if got == nil {
 		return errors.New("is missing")
 	}
 	if got.DType() != want.DType() || !slices.Equal(got.Shape(), want.Shape()) {
 		return fmt.Errorf("got %s%v, expected %s%v", got.DType(), got.Shape(), want.DType(), want.Shape())
 	}
+	return nil
+}
+
+// compare holds a result against what a test stores of it.
+func (tol tolerance) compare(got, want *rlx.Tensor) error {
+	if err := compareTypes(got, want); err != nil {
+		return err
+	}
 	if want.DType() == rlx.C64 {
-		return compareComplex(got, want)
+		return tol.compareComplex(got, want)
 	}
 	for i := range want.Len() {
-		if err := checkElement(want.DType(), got, want, i); err != nil {
+		if err := tol.checkElement(want.DType(), got, want, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkElement(d rlx.DType, got, want *rlx.Tensor, i int) error {
+func (tol tolerance) checkElement(d rlx.DType, got, want *rlx.Tensor, i int) error {
 	ok := false
 	switch d {
 	case rlx.F16, rlx.F32, rlx.F64:
-		ok = near(got.Float(i), want.Float(i), Rtol)
+		ok = tol.near(got.Float(i), want.Float(i))
 	case rlx.BF16:
-		ok = near(got.Float(i), want.Float(i), bfloatRtol)
+		ok = tolerance{max(tol.Rtol, bfloatRtol), tol.Atol}.near(got.Float(i), want.Float(i))
 	case rlx.F8E4M3, rlx.F8E5M2, rlx.F4E2M1, rlx.E8M0:
 		a, b := got.Float(i), want.Float(i)
 		ok = a == b || math.IsNaN(a) && math.IsNaN(b)
@@ -239,11 +305,11 @@ func checkElement(d rlx.DType, got, want *rlx.Tensor, i int) error {
 }
 
 // near is false where one of the two is NaN, and true for equal infinities.
-func near(a, b, rtol float64) bool {
-	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= Atol+rtol*math.Abs(b) && !math.IsInf(b, 0)
+func (tol tolerance) near(a, b float64) bool {
+	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= tol.Atol+tol.Rtol*math.Abs(b) && !math.IsInf(b, 0)
 }
 
-func compareComplex(got, want *rlx.Tensor) error {
+func (tol tolerance) compareComplex(got, want *rlx.Tensor) error {
 	a, err := rlx.Data[complex64](got)
 	if err != nil {
 		return err
@@ -253,7 +319,7 @@ func compareComplex(got, want *rlx.Tensor) error {
 		return err
 	}
 	for i := range b {
-		if !near(float64(real(a[i])), float64(real(b[i])), Rtol) || !near(float64(imag(a[i])), float64(imag(b[i])), Rtol) {
+		if !tol.near(float64(real(a[i])), float64(real(b[i]))) || !tol.near(float64(imag(a[i])), float64(imag(b[i]))) {
 			return fmt.Errorf("element %d of %v is %v, expected %v", i, want.Shape(), a[i], b[i])
 		}
 	}

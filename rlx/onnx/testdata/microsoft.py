@@ -200,6 +200,56 @@ group_query("one token behind a cache", 6, 1, [7, 7], False, True, -1)
 group_query("two tokens behind caches of different lengths", 6, 2, [8, 5], False, True, -1)
 group_query("window", 6, 2, [8, 8], False, False, 3)
 
+# ---- operators that ONNX Runtime has for GPUs alone, or computes less exactly ----
+
+x, bias = floats(2, 2, 3, 4), floats(2, 4)
+case("BiasSoftmax", "inner axes broadcast", [x, bias], [softmax(wide(x) + wide(bias)[:, None, None])], axis=3, is_inner_broadcast=1)
+bias = floats(3, 4)
+case("BiasSoftmax", "outer axes broadcast, of two axes", [x, bias], [softmax((wide(x) + bias).reshape(2, 2, 12)).reshape(x.shape)], axis=2, is_inner_broadcast=0)
+x, bias, skip = floats(2, 3, 4), floats(4), floats(2, 3, 4)
+case("BiasAdd", "three", [x, bias, skip], [wide(x) + bias + skip])
+s = wide(x) + bias
+case("BiasSplitGelu", "halves", [x, bias], [s[..., :2] * gelu(s[..., 2:])])
+
+
+def group_norm(x, gamma, beta, groups, eps):  # channels last
+    g = x.reshape(x.shape[0], -1, groups, x.shape[-1] // groups)
+    mean, var = g.mean((1, 3), keepdims=True), g.var((1, 3), keepdims=True)
+    return ((g - mean) / np.sqrt(var + eps)).reshape(x.shape) * gamma + beta
+
+
+x, gamma, beta = floats(2, 2, 3, 4), floats(4), floats(4)
+y = group_norm(wide(x), gamma, beta, 2, 1e-5)
+case("GroupNorm", "silu", [x, gamma, beta], [y / (1 + np.exp(-y))], activation=1, groups=2, epsilon=1e-5)
+case("GroupNorm", "channels first", [x.transpose(0, 3, 1, 2), gamma, beta], [y.transpose(0, 3, 1, 2)], activation=0, groups=2, channels_last=0, epsilon=1e-5)
+skip, bias = floats(2, 4), floats(4)
+s = wide(x) + skip[:, None, None] + bias
+case("SkipGroupNorm", "of channels, and a bias", [x, gamma, beta, skip, bias], [group_norm(s, gamma, beta, 2, 1e-5), s], activation=0, groups=2, epsilon=1e-5)
+
+x, w, bias, z = floats(1, 3, 3, 2), floats(3, 2, 2, 2), floats(3), floats(1, 2, 2, 3)
+windows = np.lib.stride_tricks.sliding_window_view(wide(x), (2, 2), (1, 2))  # [1, 2, 2, C, 2, 2]
+y = np.einsum("nyxchw,ochw->nyxo", windows, w)
+case("NhwcConv", "bias", [x, w, bias], [y + bias])
+case("NhwcFusedConv", "added", [x, w, bias, z], [y + bias + z])
+
+
+def lstm(x, w, r, b):  # one direction, gates i, o, f, c along the columns of w and r
+    sigmoid = lambda v: 1 / (1 + np.exp(-v))
+    h = c = np.zeros((x.shape[1], r.shape[0]))
+    out = []
+    for t in x:
+        i, o, f, g = np.split(t @ w + h @ r + b, 4, -1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        out.append(h)
+    return np.stack(out)[:, None], h[None], c[None]
+
+
+x, w, r, b = floats(3, 2, 3), rng.integers(-128, 128, (1, 3, 16)).astype(np.int8), rng.integers(0, 256, (1, 4, 16)).astype(np.uint8), floats(1, 32)
+ws, rs, wz, rz = np.abs(floats(1, 16)) * np.float32(0.01), np.full(1, 0.01, np.float32), np.zeros((1, 16), np.int8), np.full(1, 128, np.uint8)
+y = lstm(wide(x), wide(w[0]) * ws[0], (wide(r[0]) - 128) * rs[0], b[0, :16] + wide(b[0, 16:]))
+case("DynamicQuantizeLSTM", "weights of columns and of one scale", [x, w, r, b, None, None, None, None, ws, wz, rs, rz], y, hidden_size=4)
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "microsoft.json"), "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
 print(len(cases), "cases")
