@@ -82,6 +82,12 @@ func start(data []byte, opts []Option) (*ModelProto, *options, error) {
 		decode = func(b []byte) (*ModelProto, error) { return DecodeLimit(b, o.limit) }
 	}
 	m, err := decode(data)
+	if err == nil {
+		orderNodes(m.Graph.Nodes)
+		for i := range m.Functions {
+			orderNodes(m.Functions[i].Nodes)
+		}
+	}
 	return m, o, err
 }
 
