@@ -86,6 +86,12 @@ func start(data []byte, opts []Option) (*ModelProto, *options, error) {
 	}
 	o.bytes = len(data)
 	m, err := decode(data)
+	if err == nil {
+		orderNodes(m.Graph.Nodes)
+		for i := range m.Functions {
+			orderNodes(m.Functions[i].Nodes)
+		}
+	}
 	return m, o, err
 }
 

@@ -238,6 +238,22 @@ func TestImportErrors(t *testing.T) {
 	}
 }
 
+// TestUnsortedNodes imports nodes that stand before those they need, one of them from inside a graph.
+func TestUnsortedNodes(t *testing.T) {
+	branch := func(name, out string) []byte {
+		return body(5, text(1, name), body(6, nodeOf("Add", "b b", out), outputOf(out)), varint(20, 5))
+	}
+	g := mustImport(t, inGraph(inputOf("x", DataFloat, 2), outputOf("y"), body(5, varint(2, uint64(DataBool)), text(8, "yes"), body(9, []byte{1})),
+		nodeOf("Neg", "c", "y"), nodeOf("If", "yes", "c", branch("then_branch", "d"), branch("else_branch", "e")), nodeOf("Abs", "a", "b"), nodeOf("Neg", "x", "a")))
+	out, err := evaluate(g, map[string]*ir.Tensor{"x": ir.New([]float32{1, -2}, 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if y, _ := ir.Data[float32](out["y"]); !slices.Equal(y, []float32{-2, -4}) { // -2 |-x|
+		t.Errorf("y is %v, expected [-2 -4]", y)
+	}
+}
+
 // TestShapePlumbing imports the shape arithmetic of real exporters; no node of it may stay. Expected dims by hand.
 func TestShapePlumbing(t *testing.T) {
 	x := inputOf("x", DataFloat, "batch", "seq", 8)
