@@ -33,7 +33,7 @@ func f64Exp(x float64) float64 {
 	)
 	if x > 709 && x < 710 {
 		h := math.Exp(x - ln2High)
-		return 2 * (h - h*ln2Low)
+		return 2 * (h - float64(h*ln2Low))
 	}
 	return math.Exp(x)
 }
