@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rlx-ml/rlx-go/rlx/backend"
@@ -18,17 +19,19 @@ import (
 
 // Program is a compiled graph: immutable, safe for concurrent Run. It holds native memory until Close.
 type Program struct {
-	name    string
-	cfg     *config
-	target  *exec.Target
-	graph   *ir.Graph // after the shape-free passes
-	inputs  []input
-	symbols []string // that a feed binds, by number
-	outputs []string
-	stacks  []stack // outputs whose length only a run tells
-	consts  *plan.Constants
-	weights backend.Weights
-	skipped []error // why earlier choices of Prefer were not taken
+	name      string
+	cfg       *config
+	target    *exec.Target
+	graph     *ir.Graph // after the shape-free passes
+	inputs    []input
+	symbols   []string // that a feed binds, by number
+	outputs   []string
+	decided   map[string]bool // values of inputs that decide on an If, by the specialisations made for them
+	undecided atomic.Bool     // there were too many: each run decides
+	stacks    []stack         // outputs whose length only a run tells
+	consts    *plan.Constants
+	weights   backend.Weights
+	skipped   []error // why earlier choices of Prefer were not taken
 
 	mu      sync.Mutex
 	idle    sync.Cond // signalled when runs reaches 0
@@ -157,6 +160,7 @@ const foldLimit = 1 << 20
 func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Program, error) {
 	t0 := time.Now()
 	g, err := pass.Pipeline(p.graph, []pass.Pass{
+		{Name: "decide", Whole: true, Run: func(g *ir.Graph) (*ir.Graph, error) { return p.decide(g, values, p.eval(ctx)) }},
 		{Name: "bind", Whole: true, Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) }},
 		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) }},
 		{Name: "inline", Run: pass.Inline},

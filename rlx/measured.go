@@ -26,22 +26,21 @@ type stack struct {
 // firstRows is how many rows there is memory for at first.
 const firstRows = 16
 
-// measure finds the outputs whose length only a run tells, and adds a hidden output for the length of each. A node that reads such a value
-// is refused.
+// measure finds the outputs whose length only a run tells, and adds a hidden output for the length of each. Any other use of such a length is
+// refused.
 func (p *Program) measure() error {
 	var bad []pass.Unsupported
+	all := map[string]bool{}
 	p.graph.EachNode(func(n *ir.Node) {
-		for _, v := range n.In {
-			if len(v.Measured()) > 0 {
-				bad = append(bad, pass.Unsupported{Node: n.Name, Op: n.Row.Name, DType: v.DType(),
-					Reason: fmt.Sprintf("it reads %s, whose length only a run tells: such a value can be an output of the graph and nothing else", v)})
-			}
+		if why := misuse(n, all); why != "" {
+			bad = append(bad, pass.Unsupported{Node: n.Name, Op: n.Row.Name, DType: n.Types[0].DType,
+				Reason: why + ", whose length only a run tells: such a value can be an output of the graph and nothing else"})
 		}
 	})
 	if len(bad) > 0 {
 		return &UnsupportedError{Backend: p.Backend(), Nodes: bad}
 	}
-	if !slices.ContainsFunc(p.graph.Outputs, func(o ir.Output) bool { return len(o.Value.Measured()) > 0 }) {
+	if len(all) == 0 {
 		return nil
 	}
 	own, err := pass.DCE(p.graph) // which may be the caller's
@@ -53,10 +52,8 @@ func (p *Program) measure() error {
 	hidden := map[ir.Value]int{}
 	for i, o := range slices.Clone(p.graph.Outputs) {
 		for _, s := range o.Value.Measured() {
-			v, ok := o.Value.MeasuredBy(s)
-			if !ok {
-				return fmt.Errorf("output %s has type %s, whose length %s no value tells", o.Name, o.Value.Type(), s)
-			}
+			delete(all, s)
+			v, _ := o.Value.MeasuredBy(s)
 			if _, ok := hidden[v]; !ok {
 				hidden[v] = len(p.graph.Outputs)
 				p.graph.Outputs = append(p.graph.Outputs, ir.Output{Name: s + " of " + o.Name, Value: v})
@@ -73,7 +70,55 @@ func (p *Program) measure() error {
 			p.stacks = append(p.stacks, stack{i, hidden[v], k, rows[s]})
 		}
 	}
-	return nil
+	if len(all) > 0 {
+		p.graph, err = p.graph.Bind(noRows(all))
+	}
+	return err
+}
+
+// misuse says what use n makes of a length that only a run tells, where it is not n that finds the length. The symbols of such lengths among
+// n's types go into all.
+func misuse(n *ir.Node, all map[string]bool) string {
+	for _, v := range n.In {
+		if len(v.Measured()) > 0 {
+			return fmt.Sprintf("it reads %s", v)
+		}
+	}
+	for _, g := range n.Graphs() {
+		for _, o := range g.Outputs {
+			if len(o.Value.Measured()) > 0 {
+				return fmt.Sprintf("its sub-graph %q gives %s", g.Name, o.Value)
+			}
+		}
+	}
+	for _, v := range n.Results() {
+		for _, s := range v.Measured() {
+			if _, ok := v.MeasuredBy(s); !ok {
+				return fmt.Sprintf("it makes %s", v)
+			}
+			all[s] = true
+		}
+	}
+	if n.Row.Has(ir.Control) {
+		return ""
+	}
+	named := map[string]bool{}
+	n.Row.AttrSymbols(n.Attrs, named)
+	for s := range named {
+		if ir.IsMeasured(s) {
+			return fmt.Sprintf("an attribute of it reads the dim %s of a value", s)
+		}
+	}
+	return ""
+}
+
+// noRows binds the stacks that nobody asked for to nothing: a run has no memory for them.
+func noRows(symbols map[string]bool) map[string]int64 {
+	values := map[string]int64{}
+	for s := range symbols {
+		values[s] = 0
+	}
+	return values
 }
 
 // expect sets the rows that the next run has memory for.

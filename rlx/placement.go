@@ -75,6 +75,7 @@ func (p *Program) Plan(ctx context.Context, feed Feed) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.expect(values)
 	e, err := p.acquire(ctx, values)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,8 @@ type input struct {
 	typ    ir.Type
 	dims   []dimRule
 	values []int // symbols that stand for the elements, where the graph reads them
+
+	decides bool // for an If alone: the values may be left to each run
 }
 
 // dimRule says what a dim of a bound tensor must be: a number, the value of a symbol (which it binds), or of an expression.
@@ -42,7 +44,8 @@ func (p *Program) declare() error {
 		}
 		return i
 	}
-	for _, n := range p.graph.Inputs {
+	ifs := decisive(p.graph)
+	for at, n := range p.graph.Inputs {
 		name, _ := n.InputName()
 		in := input{name: name, typ: n.Types[0]}
 		for _, d := range in.typ.Shape {
@@ -58,6 +61,9 @@ func (p *Program) declare() error {
 			reads := false
 			for k := range int(n) {
 				reads = reads || used[ir.StaticSymbol(name, k)]
+			}
+			if !reads && slices.Contains(ifs, at) {
+				reads, in.decides = true, true
 			}
 			for k := 0; reads && k < int(n); k++ {
 				in.values = append(in.values, number(ir.StaticSymbol(name, k)))
@@ -125,6 +131,20 @@ func (in *input) check(t *Tensor, symbols []string, values []int64) error {
 	return nil
 }
 
+// leaveOpen takes back the values that each run decides on.
+func (p *Program) leaveOpen(values []int64) {
+	if !p.undecided.Load() {
+		return
+	}
+	for i := range p.inputs {
+		if in := &p.inputs[i]; in.decides {
+			for _, s := range in.values {
+				values[s] = undecided
+			}
+		}
+	}
+}
+
 func typeOf(t *Tensor) string { return fmt.Sprintf("%s%v", t.DType(), t.Shape()) }
 
 // bind checks a feed and appends the values of all symbols, in order of number.
@@ -140,6 +160,7 @@ func (p *Program) bind(values []int64, feed Feed) ([]int64, error) {
 		}
 		exprs = exprs || slices.ContainsFunc(in.dims, func(d dimRule) bool { return d.expr })
 	}
+	p.leaveOpen(values)
 	if exprs {
 		if err := p.checkExpressions(p.named(values), feed); err != nil {
 			return nil, err
@@ -209,6 +230,7 @@ func (p *Program) acquire(ctx context.Context, values []int64) (*entry, error) {
 		p.mu.Lock()
 		if e.err == nil {
 			p.latest = e
+			p.countDecidedLocked(values)
 		} else if p.cache[string(k)] == e {
 			delete(p.cache, string(k))
 		}
@@ -509,7 +531,7 @@ func (r *Runner) fits(in Feed) bool {
 			return false
 		}
 		for k := range r.p.inputs[i].values {
-			if x.Int(k) != r.values[at] {
+			if want := r.values[at]; x.Int(k) != want && !(want == undecided && r.p.inputs[i].decides) {
 				return false
 			}
 			at++
@@ -537,8 +559,8 @@ func (r *Runner) respecialise(ctx context.Context, in Feed) error {
 	}
 	r.e, r.r, r.values = e, x, r.values[:0]
 	for i := range r.p.inputs {
-		for k := range r.p.inputs[i].values {
-			r.values = append(r.values, in[r.p.inputs[i].name].Int(k))
+		for _, s := range r.p.inputs[i].values {
+			r.values = append(r.values, values[s])
 		}
 	}
 	return nil

@@ -12,7 +12,11 @@
  *   operand  dtype | rank << 8 | slot << 16, index in the slot, byte offset (2), dims (2 each), strides in elements (2 each)
  *            0xffffffff alone for an absent operand
  *
- * Results are contiguous. Operand strides are signed; the offset is that of the element with all indices 0. */
+ * Results are contiguous. Operand strides are signed; the offset is that of the element with all indices 0.
+ *
+ * An attribute that is a sub-graph is a word count (0xffffffff: absent) and the words of its program, header and all. That program has no constants
+ * and states of its own: it reads the constants of the program around it. Its inputs and outputs are those of the sub-graph, its arena is
+ * memory of the command. It holds no staged commands. */
 #ifndef RLX_H
 #define RLX_H
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define RLX_TABLE_HASH UINT64_C(0xafa4409402170ac3)
+#define RLX_TABLE_HASH UINT64_C(0xb67ab8bb6eaa7374)
 
 typedef enum rlx_dtype {
   RLX_INVALID = 0,
@@ -178,24 +178,25 @@ typedef enum rlx_op {
   RLX_OP_Roll = 75,
   RLX_OP_Rope = 76,
   RLX_OP_RoundToFormat = 77,
-  RLX_OP_Scan = 78,
-  RLX_OP_ScatterAdd = 79,
-  RLX_OP_ScatterElements = 80,
-  RLX_OP_ScatterNd = 81,
-  RLX_OP_Slice = 82,
-  RLX_OP_Softmax = 83,
-  RLX_OP_Sort = 84,
-  RLX_OP_SplineActivation = 85,
-  RLX_OP_SplineActivationBackwardCoeff = 86,
-  RLX_OP_SplineActivationBackwardX = 87,
-  RLX_OP_StopGradient = 88,
-  RLX_OP_Tile = 89,
-  RLX_OP_TopK = 90,
-  RLX_OP_Transpose = 91,
-  RLX_OP_Trilu = 92,
-  RLX_OP_Where = 93,
-  RLX_OP_While = 94,
-  RLX_NUM_OPS = 94 /* numbers are 1 to RLX_NUM_OPS */
+  RLX_OP_Sample = 78,
+  RLX_OP_Scan = 79,
+  RLX_OP_ScatterAdd = 80,
+  RLX_OP_ScatterElements = 81,
+  RLX_OP_ScatterNd = 82,
+  RLX_OP_Slice = 83,
+  RLX_OP_Softmax = 84,
+  RLX_OP_Sort = 85,
+  RLX_OP_SplineActivation = 86,
+  RLX_OP_SplineActivationBackwardCoeff = 87,
+  RLX_OP_SplineActivationBackwardX = 88,
+  RLX_OP_StopGradient = 89,
+  RLX_OP_Tile = 90,
+  RLX_OP_TopK = 91,
+  RLX_OP_Transpose = 92,
+  RLX_OP_Trilu = 93,
+  RLX_OP_Where = 94,
+  RLX_OP_While = 95,
+  RLX_NUM_OPS = 95 /* numbers are 1 to RLX_NUM_OPS */
 } rlx_op;
 
 static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
@@ -207,8 +208,8 @@ static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
     "GatedResidual", "Gather", "GatherBackward", "GatherElements", "GatherNd", "GroupNorm", "Gru", "Histogram", "If",
     "Im2Col", "Input", "Interpolate3d", "KvAppend", "LayerNorm", "LayerNorm2d", "Lstm", "MatMul", "Narrow", "OneHot",
     "Pad", "Param", "Pool", "QConv2d", "QMatMul", "Quantize", "Reduce", "ReluBackward", "Reshape", "Resize",
-    "ResizeNearest2x", "Reverse", "RmsNorm", "RngNormal", "RngUniform", "Rnn", "Roll", "Rope", "RoundToFormat", "Scan",
-    "ScatterAdd", "ScatterElements", "ScatterNd", "Slice", "Softmax", "Sort", "SplineActivation",
+    "ResizeNearest2x", "Reverse", "RmsNorm", "RngNormal", "RngUniform", "Rnn", "Roll", "Rope", "RoundToFormat", "Sample",
+    "Scan", "ScatterAdd", "ScatterElements", "ScatterNd", "Slice", "Softmax", "Sort", "SplineActivation",
     "SplineActivationBackwardCoeff", "SplineActivationBackwardX", "StopGradient", "Tile", "TopK", "Transpose", "Trilu",
     "Where", "While",
 };
@@ -751,6 +752,15 @@ typedef struct rlx_RoundToFormatAttrs {
   int64_t block_size;
 } rlx_RoundToFormatAttrs;
 
+typedef struct rlx_SampleAttrs {
+  double temperature;
+  int64_t top_k;
+  double top_p;
+  rlx_number seed;
+  uint64_t key;
+  int64_t index_dtype; /* dtype */
+} rlx_SampleAttrs;
+
 typedef struct rlx_ScanAttrs {
   rlx_graph body;
   rlx_optint length;
@@ -936,6 +946,7 @@ static const uint16_t rlx_enums_Rope[] = {3};
 static const uint32_t rlx_in_Rope[] = {0x03c00, 0x03c00, 0x03c00, 0x00030};
 static const uint16_t rlx_enums_RoundToFormat[] = {4};
 static const uint32_t rlx_in_RoundToFormat[] = {0x01000};
+static const uint32_t rlx_in_Sample[] = {0x03c00, 0x03c00, 0x03c00, 0x00020};
 static const uint32_t rlx_in_Scan[] = {0x7fffe};
 static const uint32_t rlx_in_ScatterAdd[] = {0x07ffc, 0x013fc, 0x07ffc};
 static const uint16_t rlx_enums_ScatterElements[] = {5};
@@ -1034,6 +1045,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"II", 0, rlx_in_Roll, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Roll */
     {"eiib", rlx_enums_Rope, rlx_in_Rope, 0x8, 0x0, 32, 3, 4, 4, 1, 0}, /* Rope */
     {"sei", rlx_enums_RoundToFormat, rlx_in_RoundToFormat, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* RoundToFormat */
+    {"fifnid", 0, rlx_in_Sample, 0xe, 0x0, 56, 1, 4, 4, 1, 0}, /* Sample */
     {"goiibi", 0, rlx_in_Scan, 0x0, 0x0, 72, 0, 65535, 1, 255, 0}, /* Scan */
     {"ii", 0, rlx_in_ScatterAdd, 0x4, 0x5, 16, 2, 3, 3, 1, 0}, /* ScatterAdd */
     {"ie", rlx_enums_ScatterElements, rlx_in_ScatterElements, 0x0, 0x5, 16, 3, 3, 3, 1, 0}, /* ScatterElements */

@@ -304,7 +304,7 @@ func (in *inspection) describeNeeds(s *signature, r *prepared) {
 
 func countParameters(g *ir.Graph) *parameterInfo {
 	p := &parameterInfo{}
-	for _, n := range g.Nodes {
+	g.EachNode(func(n *ir.Node) {
 		t, ok := n.Out(0).Const()
 		if name, isParam := n.ParamName(); isParam {
 			t = g.ParamData(name)
@@ -313,7 +313,7 @@ func countParameters(g *ir.Graph) *parameterInfo {
 		if ok {
 			p.Tensors, p.Values, p.Bytes = p.Tensors+1, p.Values+int64(t.Len()), p.Bytes+int64(len(t.Bytes()))
 		}
-	}
+	})
 	return p
 }
 
@@ -359,6 +359,11 @@ func placements(g *ir.Graph, plan *rlx.Plan) []opPlacement {
 		views[name] = n.Row.Has(ir.View) && (views[name] || kind[name] == "")
 		if n.From.Op != "" || kind[name] == "" { // the last part bears the name of the whole, and no origin
 			kind[name] = op
+		}
+	}
+	for _, c := range plan.Commands {
+		if kind[c.Node] == "" { // of the branch that stands in place of its If
+			kind[c.Node] = c.Kind
 		}
 	}
 	byOp := map[string]*opPlacement{}

@@ -60,7 +60,7 @@ func TestExportCases(t *testing.T) {
 // runExport is Run of what the importer reads of the export. Cases of errors, of random numbers and of kinds that the table lacks are
 // skipped.
 func runExport(t *testing.T, c *Case, dir string) error {
-	for _, k := range c.kinds() {
+	for _, k := range c.needs() {
 		row, err := ir.RowByName(k)
 		if err != nil || len(c.Error) > 0 {
 			return &Skip{Reason: "no result", Kind: k}

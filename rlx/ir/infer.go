@@ -164,6 +164,9 @@ func (t *Infer) Measured(by int) Dim {
 
 const measuredSymbol = "?rows#"
 
+// IsMeasured says whether a symbol stands for such a length.
+func IsMeasured(symbol string) bool { return strings.HasPrefix(symbol, measuredSymbol) }
+
 // Measured returns the lengths among v's dims that only a run tells.
 func (v Value) Measured() []string {
 	set := map[string]bool{}
@@ -172,7 +175,7 @@ func (v Value) Measured() []string {
 	}
 	var list []string
 	for s := range set {
-		if strings.HasPrefix(s, measuredSymbol) {
+		if IsMeasured(s) {
 			list = append(list, s)
 		}
 	}
@@ -183,7 +186,7 @@ func (v Value) Measured() []string {
 // MeasuredBy is the result of v's node that holds a length which Measured named.
 func (v Value) MeasuredBy(symbol string) (Value, bool) {
 	i, err := strconv.Atoi(symbol[strings.LastIndexByte(symbol, '.')+1:])
-	if err != nil || !strings.HasPrefix(symbol, measuredSymbol) || v.n == nil || i < 0 || i >= len(v.n.Types) || v.n.Types[i].DType != I64 || len(v.n.Types[i].Shape) != 0 {
+	if err != nil || !IsMeasured(symbol) || v.n == nil || i < 0 || i >= len(v.n.Types) || v.n.Types[i].DType != I64 || len(v.n.Types[i].Shape) != 0 {
 		return Value{}, false
 	}
 	return v.n.Out(i), true

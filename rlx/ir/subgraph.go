@@ -136,6 +136,9 @@ func (g *Graph) Splice(sub *Graph, in []Value) ([]Value, error) {
 		if err != nil {
 			return nil, err
 		}
+		if g.from.Op == "" { // not within a node that these become a part of
+			c.From = n.From
+		}
 		done[n.id] = c.Results()
 	}
 	out := make([]Value, len(sub.Outputs))
@@ -259,15 +262,19 @@ func (g *Graph) MapGraphs(f func(*Graph) (*Graph, error)) (*Graph, error) {
 
 var errDeferred = errors.New("the sub-graph is not built yet: its node infers it")
 
-// Face is a sub-graph of which only the types are known: inference can look at it, nothing can run it.
+// Face is a sub-graph of which only the types are known: inference can look at it, nothing can run it. It takes inputs of those types alone.
 func Face(inputs, outputs []Type) *Graph {
-	g := NewGraph("body")
-	for i, t := range inputs {
-		g.Input(fmt.Sprintf("in%d", i), t.DType, t.Shape)
-	}
-	n := &Node{Row: &Row{Name: "Body"}, Types: outputs, g: g}
-	for i := range outputs {
-		g.Outputs = append(g.Outputs, Output{fmt.Sprintf("out%d", i), n.Out(i)})
-	}
-	return g
+	return Deferred("body", len(inputs), func(g *Graph, types []Type) error {
+		for i, t := range inputs {
+			if !t.Equal(types[i]) {
+				return fmt.Errorf("input %d is %s, expected %s", i, t, types[i])
+			}
+			g.Input(fmt.Sprintf("in%d", i), t.DType, t.Shape)
+		}
+		n := &Node{Row: &Row{Name: "Body"}, Types: outputs, g: g}
+		for i := range outputs {
+			g.Outputs = append(g.Outputs, Output{fmt.Sprintf("out%d", i), n.Out(i)})
+		}
+		return nil
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
@@ -90,9 +91,10 @@ type exporter struct {
 	final       map[string]bool     // names that values keep
 	lengths     map[string]string   // value [1] of i64 by the text of the dim
 	sources     map[string]length   // an axis or element that has a dim, by its text
-	constants   map[string]string   // initializer by dtype, shape and bytes
+	constants   map[any]string      // initializer by dtype, shape and bytes, a large one by its tensor
 	helpers     map[string]bool     // initializers that stand for no node, which go if nothing reads them
 	depth       int                 // of compositions within compositions
+	prefix      string              // of the names of nodes in a sub-graph
 	unsupported []Unsupported
 }
 
@@ -106,7 +108,7 @@ type length struct {
 func newExporter(g *ir.Graph) *exporter {
 	return &exporter{
 		g: g, opset: exportOpset, graph: GraphProto{Name: g.Name}, values: map[ir.Value]string{}, want: map[ir.Value]string{},
-		taken: map[string]bool{}, final: map[string]bool{}, lengths: map[string]string{}, sources: map[string]length{}, constants: map[string]string{},
+		taken: map[string]bool{}, final: map[string]bool{}, lengths: map[string]string{}, sources: map[string]length{}, constants: map[any]string{},
 		helpers: map[string]bool{},
 	}
 }
@@ -387,17 +389,16 @@ func (e *exporter) settle(v ir.Value, name string, mark int) string {
 		name, own = x.op("Identity", name), true
 	}
 	if want == "" {
-		want = v.Node().Name
-		if v.Index() > 0 {
-			want += "." + v.Node().Row.Results[v.Index()]
-		}
-		want = e.fresh(want)
+		want = e.fresh(e.prefix + resultName(v))
 	}
 	for i := mark; i < len(e.graph.Nodes); i++ {
 		p := &e.graph.Nodes[i]
-		rename(p.Input, name, want)
+		p.renameInputs(name, want)
 		if rename(p.Output, name, want) && v.Index() == 0 {
 			p.Name = v.Node().Name // unique in a graph; names of parts hold a /
+			if e.prefix != "" {    // of a sub-graph that may be written twice
+				p.Name = want
+			}
 		}
 	}
 	for dim, l := range e.lengths {
@@ -413,6 +414,30 @@ func (e *exporter) settle(v ir.Value, name string, mark int) string {
 	delete(e.taken, name)
 	e.taken[want], e.final[want] = true, true
 	return want
+}
+
+// resultName is the node's name, and for results after the first what the kind calls them.
+func resultName(v ir.Value) string {
+	n, i := v.Node(), v.Index()
+	switch {
+	case i == 0:
+		return n.Name
+	case i < len(n.Row.Results) && !strings.HasSuffix(n.Row.Results[i], "..."):
+		return n.Name + "." + n.Row.Results[i]
+	}
+	return n.Name + "." + strconv.Itoa(i)
+}
+
+// renameInputs renames a value that the node, or one in its sub-graphs, reads.
+func (p *NodeProto) renameInputs(from, to string) {
+	rename(p.Input, from, to)
+	for i := range p.Attribute {
+		if g := p.Attribute[i].G; g != nil {
+			for k := range g.Nodes {
+				g.Nodes[k].renameInputs(from, to)
+			}
+		}
+	}
 }
 
 func rename(list []string, from, to string) (found bool) {
@@ -451,12 +476,22 @@ func (e *exporter) outputs() {
 // prune drops constants that nothing reads, such as those of rows that were tried and given up.
 func (e *exporter) prune() {
 	used := map[string]bool{}
-	for _, p := range e.graph.Nodes {
+	readBy(e.graph.Nodes, used)
+	e.graph.Initializers = slices.DeleteFunc(e.graph.Initializers, func(t TensorProto) bool { return e.helpers[t.Name] && !used[t.Name] })
+}
+
+// readBy collects the values that nodes read, and those in their sub-graphs.
+func readBy(nodes []NodeProto, into map[string]bool) {
+	for _, p := range nodes {
 		for _, name := range p.Input {
-			used[name] = true
+			into[name] = true
+		}
+		for _, a := range p.Attribute {
+			if a.G != nil {
+				readBy(a.G.Nodes, into)
+			}
 		}
 	}
-	e.graph.Initializers = slices.DeleteFunc(e.graph.Initializers, func(t TensorProto) bool { return e.helpers[t.Name] && !used[t.Name] })
 }
 
 // elemTypes is dtypes read backwards: the integers of 8 bits, not the narrower ones that are held in them.
@@ -521,18 +556,15 @@ const sharedConstant = 256
 
 // constant is an initializer that stands for no node; small ones are written once.
 func (e *exporter) constant(name string, t *ir.Tensor) string {
-	key := ""
+	var key any = t // a sub-graph that is written twice has one
 	if len(t.Bytes()) <= sharedConstant {
 		key = fmt.Sprintf("%s%v%x", t.DType(), t.Shape(), t.Bytes())
-		if have, ok := e.constants[key]; ok {
-			return have
-		}
+	}
+	if have, ok := e.constants[key]; ok {
+		return have
 	}
 	name = e.initializer(e.fresh(name), t)
-	e.helpers[name] = true
-	if key != "" {
-		e.constants[key] = name
-	}
+	e.helpers[name], e.constants[key] = true, name
 	return name
 }
 
@@ -580,6 +612,11 @@ func WeightBytes(g *ir.Graph) int64 {
 			}
 		} else if t, ok := n.Out(0).Const(); ok {
 			total += int64(len(t.Bytes()))
+		}
+		for _, sub := range n.Graphs() {
+			if sub != nil {
+				total += WeightBytes(sub)
+			}
 		}
 	}
 	return total

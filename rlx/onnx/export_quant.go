@@ -140,6 +140,7 @@ var randomExports = map[string]exportRow{
 	"RngNormal": direct(func(x *emission, a *op.RngNormalAttrs) []string {
 		return x.random("RandomNormal", a.Shape, a.Seed, attr("mean", a.Mean), attr("scale", a.Scale))
 	}),
+	"Sample": none("ONNX draws ids by Multinomial, which has no top-k and no top-p and makes its own numbers: export the logits"),
 }
 
 // random draws numbers in the shape of operand 0, else in that of the attribute. The operator's seed is the float with the bits of ours.

@@ -18,7 +18,7 @@ var leafExports = map[string]exportRow{
 		return []string{x.leaf(a.Name, t)}
 	}),
 	"Constant": direct(func(x *emission, a *ir.ConstantAttrs) []string {
-		if x.depth > 0 {
+		if x.depth > 0 || x.prefix != "" { // constants of a sub-graph stand in the model's graph
 			return []string{x.constant("constant", a.Value)}
 		}
 		return []string{x.leaf(x.fresh(x.n.Name), a.Value)}

@@ -28,7 +28,7 @@ func init() {
 	exportTable = map[string]exportRow{}
 	for _, family := range []map[string]exportRow{
 		leafExports, scalarExports, shapeExports, indexExports, productExports, normExports, reduceExports, windowExports, quantExports,
-		recurrentExports, attentionExports, signalExports, randomExports,
+		recurrentExports, attentionExports, signalExports, randomExports, controlExports,
 	} {
 		maps.Copy(exportTable, family)
 	}
@@ -109,7 +109,7 @@ func (x *emission) ops(operator string, results int, in any, attrs ...AttributeP
 	for len(list) > 0 && list[len(list)-1] == "" {
 		list = list[:len(list)-1]
 	}
-	name := x.fresh(x.n.Name + "/" + operator)
+	name := x.fresh(x.prefix + x.n.Name + "/" + operator)
 	out := []string{name}
 	for len(out) < results {
 		out = append(out, x.fresh(name+".out"))
@@ -148,6 +148,8 @@ func attr(name string, v any) AttributeProto {
 		a.Type, a.F = AttributeFloat, float32(v)
 	case string:
 		a.Type, a.S = AttributeString, v
+	case *GraphProto:
+		a.Type, a.G = AttributeGraph, v
 	case []int64:
 		if len(v) > 0 {
 			a.Type, a.Ints = AttributeInts, v

@@ -163,24 +163,30 @@ func runGolden(t *testing.T, c golden.Case, m *rlx.Model, on string) {
 	}
 }
 
+// storedTensor is a tensor as verify.py reads it.
+type storedTensor struct {
+	DType string  `json:"dtype"`
+	Shape []int64 `json:"shape"`
+	Data  []byte  `json:"data"`
+}
+
+func stored(feed rlx.Feed) map[string]storedTensor {
+	m := map[string]storedTensor{}
+	for name, t := range feed {
+		m[name] = storedTensor{t.DType().String(), t.Shape(), t.Bytes()}
+	}
+	return m
+}
+
 // keepFeeds writes the inputs of a case's runs beside its model.
 func keepFeeds(c golden.Case, feeds []rlx.Feed) error {
-	type tensor struct {
-		DType string  `json:"dtype"`
-		Shape []int64 `json:"shape"`
-		Data  []byte  `json:"data"`
-	}
 	file := struct {
-		Case     string              `json:"case"`
-		Feedback map[string]string   `json:"feedback"`
-		Feeds    []map[string]tensor `json:"feeds"`
+		Case     string                    `json:"case"`
+		Feedback map[string]string         `json:"feedback"`
+		Feeds    []map[string]storedTensor `json:"feeds"`
 	}{Case: c.Name, Feedback: c.Feedback}
 	for _, feed := range feeds {
-		one := map[string]tensor{}
-		for name, t := range feed {
-			one[name] = tensor{t.DType().String(), t.Shape(), t.Bytes()}
-		}
-		file.Feeds = append(file.Feeds, one)
+		file.Feeds = append(file.Feeds, stored(feed))
 	}
 	data, err := json.Marshal(file)
 	if err != nil {

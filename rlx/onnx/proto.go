@@ -1,5 +1,6 @@
-// Package onnx reads ONNX models. [Import] makes a graph of one. [Decode] turns the bytes of a .onnx file into plain structs that mirror
-// the messages of onnx.proto; it trusts nothing in the file. Weights are not copied: [TensorProto.Bytes] hands out parts of the input.
+// Package onnx reads and writes ONNX models. [Import] makes a graph of a model, and [Export] a model of a graph. [Decode] turns the bytes of a
+// .onnx file into plain structs that mirror the messages of onnx.proto; it trusts nothing in the file. [Encode] is the way back. Weights are
+// not copied: [TensorProto.Bytes] hands out parts of the input.
 //
 // Source: the ONNX IR specification and onnx.proto, IR versions 3 to 14.
 package onnx

@@ -70,7 +70,7 @@ func (r *region) capture(v *value) (ir.Value, error) {
 
 // argument is an input of the region that is no capture.
 func (r *region) argument(name string, t ir.Type, d *deps) *value {
-	x := r.g.Input(name, t.DType, t.Shape)
+	x := r.g.Input(fmt.Sprint(name, len(r.g.Inputs)), t.DType, t.Shape)
 	return &value{typ: t, node: x, deps: d}
 }
 
@@ -87,6 +87,8 @@ func (n *node) region(g *GraphProto, args func(r *region) []*value) (*region, er
 	trial.read1(g, r, args)
 	err := trial.err
 	switch {
+	case r.g.Err() != nil:
+		err = cause(r.g.Err())
 	case err != nil:
 	case im.err != nil && old.err == nil:
 		err = im.err
@@ -94,8 +96,6 @@ func (n *node) region(g *GraphProto, args func(r *region) []*value) (*region, er
 		err = &UnsupportedError{im.unsupported[len(old.unsupported):]}
 	case trial.refused:
 		err = errRefused
-	case r.g.Err() != nil:
-		err = cause(r.g.Err())
 	}
 	im.g, im.bodies, im.err, im.unsupported, im.listed = old.g, old.bodies, old.err, old.unsupported, old.listed
 	return r, err

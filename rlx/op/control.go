@@ -1,6 +1,8 @@
 package op
 
 import (
+	"slices"
+
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
@@ -192,11 +194,16 @@ func inferIf(t *ir.Infer, a *IfAttrs) {
 	}
 	for i := range then {
 		t.Need(sameType(then[i], other[i]), "C3", "result %d is %s in then_branch and %s in else_branch, expected one type", i, then[i], other[i])
-		for k, d := range then[i].Shape { // a dim that only one branch knows
-			if t.OK() && !d.IsStatic() {
-				then[i].Shape[k] = other[i].Shape[k]
+		if !t.OK() {
+			return
+		}
+		shape := slices.Clone(then[i].Shape) // which is the branch's own
+		for k, d := range shape {            // a dim that only one branch knows
+			if !d.IsStatic() && other[i].Shape[k].IsStatic() {
+				shape[k] = other[i].Shape[k]
 			}
 		}
+		then[i].Shape = shape
 	}
 	t.Out(then...)
 }

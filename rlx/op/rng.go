@@ -148,9 +148,7 @@ func inferRandom(t *ir.Infer, shape []ir.Dim, d ir.DType, seed ir.Number) {
 		n := ir.Count(t.Type(1).Shape)
 		t.Need(!n.Differs(ir.D(1)), "C4", "step has shape %v, expected one element", t.Type(1).Shape)
 	}
-	if _, ok := seedOf(seed); seed.Present() && !ok {
-		t.Need(false, "", "seed: got %s, expected an integer in [0, 2^64)", seed)
-	}
+	needSeed(t, seed)
 	most := int64(1) << 34
 	if d == ir.F64 {
 		most /= 2
@@ -159,6 +157,11 @@ func inferRandom(t *ir.Infer, shape []ir.Dim, d ir.DType, seed ir.Number) {
 		t.Need(n <= most, "C5", "%d elements of %s, expected at most %d", n, d, most)
 	}
 	t.Out(ir.Type{DType: d, Shape: shape})
+}
+
+func needSeed(t *ir.Infer, seed ir.Number) {
+	_, ok := seedOf(seed)
+	t.Need(ok || !seed.Present(), "", "seed: got %s, expected an integer in [0, 2^64)", seed)
 }
 
 // FloatBelow is the largest value of float dtype d below v, a value of d.

@@ -2,7 +2,8 @@
 
     verify.py EXPORTS MODELS > verify.log
 
-EXPORTS is the folder that the export tests wrote (make verify-onnx): node/TEST/SET, model/CASE, case/FILE/LINE, each with a model.onnx.
+EXPORTS is the folder that the export tests wrote (make verify-onnx): node/TEST/SET, model/CASE, case/FILE/LINE, graph/NAME, each with a
+model.onnx.
 MODELS holds onnx-node-tests, whose inputs and outputs are read. A line of the log is one model that did not pass, with the reason:
 
     FAIL     the checker refuses it, or the numbers differ
@@ -153,6 +154,17 @@ def op_case(path):
     return feed, want, c.get("rtol", 1e-5), c.get("atol", 1e-6)
 
 
+def stored(tensors):
+    """Tensors that a test of the exporter wrote."""
+    return {n: np.frombuffer(base64.b64decode(t["data"] or ""), DTYPES[t["dtype"]]).reshape(t["shape"] or []) for n, t in tensors.items()}
+
+
+def graph(path):
+    """A model of graph/NAME: run.json holds its inputs, and the outputs of the interpreter."""
+    run = json.loads((path.parent / "run.json").read_text())
+    return stored(run["feed"]), stored(run["want"]), 1e-6, 1e-7
+
+
 def golden(path):
     """A model of model/CASE: feeds.json holds its inputs, golden.json samples of its outputs."""
     info = json.loads((path.parent / "feeds.json").read_text())
@@ -160,7 +172,7 @@ def golden(path):
     case = next(c for c in cases if c["name"] == info["case"])
     out = {}
     for feed in info["feeds"]:
-        arrays = {n: np.frombuffer(base64.b64decode(t["data"]), DTYPES[t["dtype"]]).reshape(t["shape"]) for n, t in feed.items()}
+        arrays = stored(feed)
         arrays.update({i: out[o] for i, o in (info["feedback"] or {}).items() if o in out})
         out = run_ort(path, arrays)
     for name, want in case["outputs"].items():
@@ -183,11 +195,12 @@ def verify(path, models):
     except Exception as e:  # whatever the checker says
         return "FAIL", "checker: " + first_line(e)
     try:
-        kind = path.parts[-4]
+        kind = "graph" if path.parts[-3] == "graph" else path.parts[-4]
         if kind == "model":
             reason = golden(path)
             return ("FAIL", reason) if reason else ("ok", "")
-        feed, want, rtol, atol = node_test(path, models) if kind == "node" else op_case(path)
+        read = {"node": lambda p: node_test(p, models), "case": op_case, "graph": graph}[kind]
+        feed, want, rtol, atol = read(path)
         if any(n.op_type.startswith("Random") for n in onnx.load(path).graph.node):
             want = {}
         reason = differing(run_ort(path, feed), want, rtol, atol)

@@ -11,35 +11,45 @@ namespace rlx {
 namespace control {
 namespace {
 
-int64_t align(int64_t n) { return (n + 63) & ~int64_t(63); }
+constexpr int64_t kNoFit = INT64_MAX - 63;  // a size that no run has memory for: the load refuses it
+
+// a and n bytes more, the sum aligned; sizes come from words, which may say anything.
+int64_t grown(int64_t a, int64_t n) {
+  int64_t sum;
+  if (__builtin_add_overflow(a, n, &sum) || sum > kNoFit) return kNoFit;
+  return (sum + 63) & ~int64_t(63);
+}
 int64_t bytes_of(const Operand &o) { return o.count * int64_t(rlx_dtype_sizes[o.dtype]); }
-// Of a row of a stack, or of what is scanned.
+// Of a row of a stack, or of what is scanned. A stack of no rows may have rows whose size does not fit.
 int64_t row_bytes(const Operand &o) {
   int64_t n = rlx_dtype_sizes[o.dtype];
-  for (uint32_t d = 1; d < o.rank; d++) n *= o.dims[d];
+  for (uint32_t d = 1; d < o.rank; d++)
+    if (o.dims[d] == 0) return 0;
+  for (uint32_t d = 1; d < o.rank; d++)
+    if (__builtin_mul_overflow(n, o.dims[d], &n)) return kNoFit;
   return n;
 }
 
 // Where things lie in the scratch of a command: memory of the bodies, pointers to their inputs and outputs, the flag that a condition
-// writes, two sets of carries, and rows that nobody wants.
+// writes, two sets of carries, and a row for each of the last stacks, which takes what its stack has no memory for.
 struct Layout {
   int64_t inputs, outputs, flag, carries[2], spill, end;
 };
 
-Layout layout(const Command &c, uint32_t bodies, uint32_t n) {
+Layout layout(const Command &c, uint32_t bodies, uint32_t n, uint32_t stacks) {
   int64_t memory = 0;
   for (uint32_t i = 0; i < bodies; i++) memory = body_memory(c, i) > memory ? body_memory(c, i) : memory;
   Layout l = {};
-  l.inputs = align(memory);
-  l.outputs = l.inputs + align(8 * int64_t(c.num_in));
-  l.flag = l.outputs + align(8 * (int64_t(c.num_out) + 1));
-  int64_t at = l.flag + 64;
+  l.inputs = grown(memory, 0);
+  l.outputs = grown(l.inputs, 8 * int64_t(c.num_in));
+  l.flag = grown(l.outputs, 8 * (int64_t(c.num_out) + 1));
+  int64_t at = grown(l.flag, 64);
   for (int64_t &set : l.carries) {
     set = at;
-    for (uint32_t i = 0; i < n; i++) at += align(bytes_of(c.in[i]));
+    for (uint32_t i = 0; i < n; i++) at = grown(at, bytes_of(c.in[i]));
   }
   l.spill = at;
-  for (uint32_t i = n; i < c.num_out; i++) at += align(c.out[i].rank == 0 ? 0 : row_bytes(c.out[i]));
+  for (uint32_t i = n; i < n + stacks; i++) at = grown(at, row_bytes(c.out[i]));
   l.end = at;
   return l;
 }
@@ -62,8 +72,8 @@ struct Carries {
   void **inputs, **outputs;
   int next = 0;  // the set that the trip writes
 
-  explicit Carries(const Call &call, uint32_t bodies)
-      : c(call), l(layout(*call.cmd, bodies, carries_of(call))), n(carries_of(call)), scratch(static_cast<char *>(call.scratch)),
+  Carries(const Call &call, uint32_t bodies, uint32_t stacks)
+      : c(call), l(layout(*call.cmd, bodies, carries_of(call), stacks)), n(carries_of(call)), scratch(static_cast<char *>(call.scratch)),
         inputs(reinterpret_cast<void **>(scratch + l.inputs)), outputs(reinterpret_cast<void **>(scratch + l.outputs)) {
     for (uint32_t i = 0; i < call.cmd->num_in; i++) inputs[i] = const_cast<void *>(call.in_data[i]);
     aim();
@@ -73,7 +83,7 @@ struct Carries {
     int64_t at = l.carries[next];
     for (uint32_t i = 0; i < n; i++) {
       outputs[i] = scratch + at;
-      at += align(bytes_of(c.in(int(i))));
+      at = grown(at, bytes_of(c.in(int(i))));
     }
   }
   void step() {
@@ -82,7 +92,7 @@ struct Carries {
     aim();
   }
   void finish() const {
-    for (uint32_t i = 0; i < n; i++) std::memcpy(c.out_data[i], inputs[i], size_t(bytes_of(c.in(int(i)))));
+    for (uint32_t i = 0; i < n; i++) std::memmove(c.out_data[i], inputs[i], size_t(bytes_of(c.in(int(i)))));
   }
 };
 
@@ -127,15 +137,15 @@ int32_t while_prepare(Prepare &p) {
   }
   if (emits > 0 && bytes_of(c.out[n + emits]) != 8) return RLX_BAD_WORDS;
   c.detail[0] = n;
-  c.scratch = layout(c, 2, uint32_t(n)).end;
+  c.scratch = layout(c, 2, uint32_t(n), uint32_t(emits)).end;
   return RLX_OK;
 }
 
 void while_loop(const Call &c, Range) {
   const rlx_WhileAttrs &a = c.attrs<rlx_WhileAttrs>();
-  Carries v(c, 2);
-  void *flag[1] = {v.scratch + v.l.flag};
   const uint32_t stacks = uint32_t(a.num_emits);
+  Carries v(c, 2, stacks);
+  void *flag[1] = {v.scratch + v.l.flag};
   const int64_t rows = stacks > 0 ? c.out(int(v.n)).dims[0] : 0;
   int64_t trips = 0;
   for (; a.max_trips < 0 || trips < a.max_trips; trips++) {
@@ -145,7 +155,7 @@ void while_loop(const Call &c, Range) {
     for (uint32_t i = v.n; i < v.n + stacks; i++) {  // beyond the rows there is memory for, only the trips are counted
       const int64_t row = row_bytes(c.out(int(i)));
       v.outputs[i] = trips < rows ? static_cast<char *>(c.out_data[i]) + trips * row : v.scratch + spill;
-      spill += align(row);
+      spill = grown(spill, row);
     }
     if (!c.run_body(1, v.scratch, v.inputs, v.outputs)) return;
     v.step();
@@ -157,8 +167,9 @@ void while_loop(const Call &c, Range) {
 int32_t scan_prepare(Prepare &p) {
   Command &c = *p.cmd;
   const rlx_ScanAttrs &a = *static_cast<const rlx_ScanAttrs *>(c.attrs);
-  const int64_t n = a.num_carries, first = n + a.num_captures, saved = a.num_checkpoints > 0 ? n : 0;
+  const int64_t n = a.num_carries, saved = a.num_checkpoints > 0 ? n : 0;
   if (num_bodies(c) != 1 || n < 0 || a.num_captures < 0 || n > int64_t(c.num_in) || a.num_captures > int64_t(c.num_in) - n) return RLX_BAD_WORDS;
+  const int64_t first = n + a.num_captures;
   const int64_t ys = int64_t(c.num_out) - n - saved;
   int64_t length = a.length.v;
   if (!a.length.present) {
@@ -182,13 +193,13 @@ int32_t scan_prepare(Prepare &p) {
     }
   }
   c.detail[0] = n, c.detail[1] = length, c.detail[2] = ys;
-  c.scratch = layout(c, 1, uint32_t(n)).end;
+  c.scratch = layout(c, 1, uint32_t(n), 0).end;
   return RLX_OK;
 }
 
 void scan_loop(const Call &c, Range) {
   const rlx_ScanAttrs &a = c.attrs<rlx_ScanAttrs>();
-  Carries v(c, 1);
+  Carries v(c, 1, 0);
   const int64_t length = c.cmd->detail[1], ys = c.cmd->detail[2];
   const int64_t saved = a.num_checkpoints < length ? a.num_checkpoints : length;
   const uint32_t first = uint32_t(a.num_carries + a.num_captures);

@@ -16,7 +16,10 @@ constexpr int64_t FEW_ROWS = 64, FEW_COLUMNS = 2048;  // up to so many results, 
 
 void mark_axes(const rlx_ReduceAttrs &a, const Operand &x, bool *on) {
   for (int d = 0; d < int(x.rank); d++) on[d] = a.axes.n <= 0;
-  for (int64_t i = 0; i < a.axes.n; i++) on[axis_of(a.axes.v[i], x)] = true;
+  for (int64_t i = 0; i < a.axes.n; i++) {
+    const int64_t d = axis_of(a.axes.v[i], x);
+    if (d >= 0 && d < int64_t(x.rank)) on[d] = true;  // words are not trusted
+  }
 }
 
 // Reduced axes are taken in the order of memory, the closest elements last, and all of them upwards.

@@ -1,5 +1,5 @@
-// rng.h: what the files of RngUniform and RngNormal share. A unit of work is a batch of blocks of Philox4x32-10, so that all lanes of a
-// vector run through the rounds together.
+// rng.h: what the files of RngUniform and RngNormal share with each other and with other kinds that draw. A unit of work is a batch of blocks
+// of Philox4x32-10, so that all lanes of a vector run through the rounds together.
 #pragma once
 #include "../core/rlx_begin.h"
 #include "../core/kernel.h"
@@ -14,12 +14,16 @@ struct Stream {
   uint32_t seed[2], key[2], step;
 };
 
-inline Stream stream_of(const Call &c, const Number &seed, uint64_t key) {
+// The stream of a node whose operand number step, if it is there, counts its draws.
+inline Stream stream_of(const Call &c, const Number &seed, uint64_t key, int step = 1) {
   const uint64_t s = seed.kind == 0 ? c.seed() : seed.kind == 3 ? uint64_t(rlx::elementwise::f64_of_bits(seed.bits)) : seed.bits;
   Stream r = {{uint32_t(s), uint32_t(s >> 32)}, {uint32_t(key), uint32_t(key >> 32)}, 0};
-  if (c.has(1)) r.step = uint32_t(*c.in_ptr<int64_t>(1));
+  if (c.has(step)) r.step = uint32_t(*c.in_ptr<int64_t>(step));
   return r;
 }
+
+// The words of unit u, in the order of the stream: for kinds that draw few.
+void stream_words(const Stream &s, int64_t u, uint32_t *words);
 
 // Elements that a unit makes: an f64 takes two words.
 inline int64_t unit_elements(const Call &c) { return c.out(0).dtype == RLX_F64 ? WORDS / 2 : WORDS; }

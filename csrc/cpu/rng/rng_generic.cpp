@@ -10,6 +10,8 @@ namespace {
 #include "rng_body.h"
 }  // namespace
 
+void stream_words(const Stream &s, int64_t u, uint32_t *words) { unit_words(s, u, words); }
+
 void uniform_generic(const Call &c, Range r) { uniform_units(c, r); }
 void normal_generic(const Call &c, Range r) { normal_units(c, r); }
 

@@ -1,4 +1,4 @@
-// Order along an axis; see sort.cpp.
+// Order along an axis, see sort.cpp; draws by logits, see sample.cpp.
 SPLIT(sort_split)
 PREPARE(TopK, any, top_k_prepare)
 PREPARE(Sort, any, sort_prepare)
@@ -10,3 +10,6 @@ KERNEL(Sort, real, generic, strided, sort_split, sort_lines)
 KERNEL(Sort, bool, generic, strided, sort_split, sort_lines)
 KERNEL(ArgSort, real, generic, strided, sort_split, sort_lines)
 KERNEL(ArgSort, bool, generic, strided, sort_split, sort_lines)
+
+PREPARE(Sample, any, sample_prepare)
+KERNEL(Sample, float, generic, strided, whole, sample)

@@ -570,6 +570,13 @@
 #define ScaleLayout_block 2u
 #define ScaleLayout_fine_block 3u
 
+#define Sample_temperature 0u
+#define Sample_top_k 1u
+#define Sample_top_p 2u
+#define Sample_seed 3u
+#define Sample_key 4u
+#define Sample_index_dtype 5u
+
 #define Scan_body 0u
 #define Scan_length 1u
 #define Scan_num_carries 2u

@@ -349,7 +349,9 @@ func (s *Support) composable(n *ir.Node, depth int) error {
 // compose appends n's decomposition to the graph. The row reads a copy of n whose operands are in that graph; the copy stays unused
 // and falls away with the next Rebuild.
 func compose(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
-	return rewrite(to, n, in, n.Row.Decompose)
+	return rewrite(to, n, in, func(m *ir.Node) []ir.Value {
+		return to.Within(m, func() []ir.Value { return n.Row.Decompose(m) })
+	})
 }
 
 // rewrite is compose with another way to write the node.
@@ -362,7 +364,7 @@ func rewrite(to *ir.Graph, n *ir.Node, in []ir.Value, write func(*ir.Node) []ir.
 		return nil, nil
 	}
 	node := copied[0].Node()
-	out := to.Within(node, func() []ir.Value { return write(node) })
+	out := write(node)
 	if err := to.Err(); err != nil {
 		return nil, fmt.Errorf("decomposition of %s: %w", n, err)
 	}

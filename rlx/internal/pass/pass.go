@@ -52,8 +52,7 @@ func DCE(g *ir.Graph) (*ir.Graph, error) {
 
 // Inline writes control nodes whose operands decide what runs without their control flow: an If by a constant in place of its branch.
 func Inline(g *ir.Graph) (*ir.Graph, error) {
-	any := false
-	for range maxDepth {
+	for any := false; ; any = true { // each round leaves fewer nodes that can be written so
 		changed := false
 		out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
 			if !n.Row.Has(ir.Control) {
@@ -72,9 +71,7 @@ func Inline(g *ir.Graph) (*ir.Graph, error) {
 		if g = out; !changed {
 			return g, nil
 		}
-		any = true
 	}
-	return nil, fmt.Errorf("control flow nests deeper than %d", maxDepth)
 }
 
 // CSE merges nodes that compute the same: equal row, attributes and operands. Constants merge by their bits, so that -0 and +0 stay

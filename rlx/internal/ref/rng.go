@@ -51,10 +51,11 @@ func (s stream) draw(d ir.DType, i int) (k float64, p int) {
 	return float64(s.word(i) >> (32 - p)), p
 }
 
-func (c *call) stream(seed ir.Number, key uint64) stream {
+// stream is that of a node whose operand number step, if it is there, counts its draws.
+func (c *call) stream(seed ir.Number, key uint64, step int) stream {
 	s := stream{seed: op.SeedOr(seed, c.seed), key: key}
-	if c.has(1) {
-		s.step = uint32(c.in[1].int(0))
+	if c.has(step) {
+		s.step = uint32(c.in[step].int(0))
 	}
 	return s
 }
@@ -62,7 +63,7 @@ func (c *call) stream(seed ir.Number, key uint64) stream {
 // rngUniform: see op.RngUniform. f16 and bf16 round every step to f32, halved where the span leaves it; f32 computes in f64.
 func rngUniform(c *call) error {
 	a, y := attrs[op.RngUniformAttrs](c), c.out[0]
-	s := c.stream(a.Seed, a.Key)
+	s := c.stream(a.Seed, a.Key, 1)
 	low, high := op.RoundTo(y.dtype, a.Low), op.RoundTo(y.dtype, a.High)
 	below := op.FloatBelow(y.dtype, high)
 	half := y.dtype == ir.F16 || y.dtype == ir.BF16
@@ -91,7 +92,7 @@ func rngUniform(c *call) error {
 // rngNormal: see op.RngNormal. Computed in f64; results of f16 and bf16 pass through f32.
 func rngNormal(c *call) error {
 	a, y := attrs[op.RngNormalAttrs](c), c.out[0]
-	s := c.stream(a.Seed, a.Key)
+	s := c.stream(a.Seed, a.Key, 1)
 	d := ir.F32
 	if y.dtype == ir.F64 {
 		d = ir.F64
