@@ -45,7 +45,7 @@ type benchOptions struct {
 func benchCommand() *cobra.Command {
 	var o benchOptions
 	c := &cobra.Command{
-		Use:   "bench [--json] [-t N] [-s SECONDS] [WORKLOAD-PREFIX...]",
+		Use:   "bench [--json] [--limits] [--backend B] [-t N] [-s SECONDS] [WORKLOAD-PREFIX...]",
 		Short: "Measure workloads beside the limits of the machine, probed in the same run",
 		RunE:  func(c *cobra.Command, prefixes []string) error { return bench(c, o, prefixes) },
 	}
@@ -58,6 +58,9 @@ func benchCommand() *cobra.Command {
 }
 
 func bench(c *cobra.Command, o benchOptions, prefixes []string) error {
+	if o.threads < 1 || !(o.seconds > 0) {
+		return usageError{fmt.Errorf("--threads %d and --seconds %v, expected at least 1 thread and more than 0 seconds", o.threads, o.seconds)}
+	}
 	var chosen []workload.Workload
 	for _, w := range workload.All() {
 		if len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(w.Name, p) }) {
@@ -66,6 +69,9 @@ func bench(c *cobra.Command, o benchOptions, prefixes []string) error {
 	}
 	if len(chosen) == 0 && len(prefixes) > 0 {
 		return usageError{fmt.Errorf("no workload begins with any of %v", prefixes)}
+	}
+	if err := checkBackend(o.backend); err != nil {
+		return err
 	}
 	out := c.OutOrStdout()
 	enc := json.NewEncoder(out)

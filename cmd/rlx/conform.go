@@ -14,7 +14,7 @@ import (
 func conformCommand() *cobra.Command {
 	var name string
 	c := &cobra.Command{
-		Use:   "conform --backend B CASES.jsonl...",
+		Use:   "conform [--backend B] CASES.jsonl...",
 		Short: "Run case files on a backend; the last line counts passed, failed and skipped",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {

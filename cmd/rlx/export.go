@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/onnx"
 )
 
@@ -18,7 +20,7 @@ func exportCommand() *cobra.Command {
 	var out string
 	var external bool
 	c := &cobra.Command{
-		Use:   "export MODEL --out FILE.onnx",
+		Use:   "export MODEL --out FILE.onnx [--external]",
 		Short: "Write a model as ONNX; nodes without an ONNX form are named",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -29,8 +31,8 @@ func exportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			size := onnx.WeightBytes(model.Graph())
-			err = export(model, out, external || size >= onnx.MaxModelBytes)
+			weights := onnx.WeightBytes(model.Graph())
+			err = export(model, out, external || weights >= onnx.MaxModelBytes)
 			var lacks *onnx.UnsupportedError
 			if errors.As(err, &lacks) {
 				for _, u := range lacks.Items {
@@ -41,7 +43,13 @@ func exportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d nodes, %.1f MB of weights\n", out, len(model.Graph().Nodes), float64(size)/1e6)
+			nodes := 0
+			for _, n := range model.Graph().Nodes {
+				if !n.Row.Has(ir.Leaf) {
+					nodes++
+				}
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d nodes, %s of weights\n", out, nodes, size(weights))
 			return err
 		},
 	}
@@ -82,6 +90,10 @@ type file struct {
 func create(path string) (*file, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			p.Path = path // not that of the other name
+		}
 		return nil, err
 	}
 	b := bufio.NewWriterSize(f, 1<<20)

@@ -118,6 +118,9 @@ func inspectCommand() *cobra.Command {
   rlx inspect model.onnx --in sr=16000 --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if text && asJSON {
+				return usageError{errors.New("--json and --text, expected one of them")}
+			}
 			if err := checkBackend(name); err != nil {
 				return err
 			}

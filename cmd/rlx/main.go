@@ -62,9 +62,13 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(errOut, "rlx:", err)
 	var usage usageError
-	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") { // cobra's own error has no type
+	if !errors.As(err, &usage) && strings.HasPrefix(err.Error(), "unknown command") { // cobra's own error has no type
+		usage = usageError{fmt.Errorf("%w\nrlx --help lists the commands", err)}
+		err = usage
+	}
+	fmt.Fprintln(errOut, "rlx:", err)
+	if usage.error != nil {
 		return exitUsage
 	}
 	return exitFailed

@@ -30,6 +30,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"ops"}, exitDone, "LayerNorm"},
 		{[]string{"backends"}, exitDone, "ref"},
 		{[]string{"frobnicate"}, exitUsage, "frobnicate"},
+		{[]string{"frobnicate"}, exitUsage, "rlx --help"},
 		{[]string{"run"}, exitUsage, "usage"},
 		{[]string{"run", "--nonsense", "m.onnx"}, exitUsage, "nonsense"},
 		{[]string{"run", "no-such-file.onnx"}, exitFailed, "no-such-file.onnx"},
@@ -38,6 +39,12 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"run", "demo/digits.onnx", "--backend", "cuda"}, exitFailed, "not compiled in"},
 		{[]string{"conform", "--backend", "ref", "no-such-file.jsonl"}, exitFailed, "no-such-file"},
 		{[]string{"bench", "no.such.workload"}, exitUsage, "no.such.workload"},
+		{[]string{"bench", "--backend", "cuda"}, exitFailed, "not compiled in"},
+		{[]string{"bench", "-t", "0"}, exitUsage, "at least 1 thread"},
+		{[]string{"bench", "-s", "NaN"}, exitUsage, "more than 0 seconds"},
+		{[]string{"onnx-test", "--backend", "ref", "no-such-folder"}, exitFailed, "no such file"},
+		{[]string{"export", "demo/digits.onnx", "--out", "no-such-folder/x.onnx"}, exitFailed, "open no-such-folder/x.onnx: "},
+		{[]string{"inspect", "demo/digits.onnx", "--json", "--text"}, exitUsage, "expected one of them"},
 		{[]string{"inspect", "demo/digits_test.bin"}, exitFailed, "ONNX"},
 	} {
 		code, out, errOut := rlxRun(t, c.args...)

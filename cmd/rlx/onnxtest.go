@@ -13,7 +13,7 @@ import (
 func onnxTestCommand() *cobra.Command {
 	var name, skips string
 	c := &cobra.Command{
-		Use:   "onnx-test --backend B DIR...",
+		Use:   "onnx-test [--backend B] [--skips FILE] DIR...",
 		Short: "Run ONNX backend tests (folders, or folders of folders, with model.onnx); the last line counts passed, failed and skipped",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, dirs []string) error {

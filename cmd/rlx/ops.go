@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,13 @@ func opsCommand() *cobra.Command {
 			}
 			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 8, 2, ' ', 0)
 			for _, o := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", o.Name, o.Family, o.Place, o.Doc, o.DTypes)
+				line := []string{o.Name, o.Family, o.Place, o.Doc, o.DTypes}
+				if name == "" {
+					line = []string{o.Name, o.Family, o.Doc}
+				} else if o.DTypes == "" {
+					line = line[:4]
+				}
+				fmt.Fprintln(w, strings.Join(line, "\t"))
 			}
 			return w.Flush()
 		},

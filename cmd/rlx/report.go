@@ -52,7 +52,7 @@ func report(w io.Writer, s *signature, v *values, r *prepared, out rlx.Feed, tim
 		fmt.Fprintln(w, "fell back:", err)
 	}
 	reportInputs(w, s, v, r)
-	for _, o := range r.prog.Graph().Outputs {
+	for _, o := range r.model.Graph().Outputs { // that of the program has lengths beside them
 		t := out[o.Name]
 		fmt.Fprintf(w, "output %s  %s\n", o.Name, typeText(t))
 		switch {

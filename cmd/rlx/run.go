@@ -26,7 +26,7 @@ type runFlags struct {
 func runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use:   "run MODEL [--in NAME=FILE.npy]... [--random [--seed N]] [--out DIR] [--backend B] [--repeat N] [--profile FILE.json]",
+		Use:   "run MODEL [--in NAME=FILE.npy]... [--random [--seed N]] [--dim NAME=N]... [--out DIR] [--backend B] [--repeat N] [--profile FILE.json]",
 		Short: "Run one inference: .npy files, numbers or random values in, statistics and .npy files out",
 		Example: `  rlx run model.onnx --random
   rlx run model.onnx --random --dim batch=4 --repeat 20 --profile trace.json
@@ -48,6 +48,9 @@ func runCommand() *cobra.Command {
 func runModel(c *cobra.Command, path string, f *runFlags) error {
 	if f.repeat < 1 {
 		return usageError{fmt.Errorf("--repeat %d, expected at least 1", f.repeat)}
+	}
+	if f.threads < 0 {
+		return usageError{fmt.Errorf("--threads %d, expected at least 1, or 0 for all", f.threads)}
 	}
 	if err := checkBackend(f.backend); err != nil {
 		return err

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/conform"
+	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 // save writes a tensor to a file.
@@ -46,6 +50,7 @@ func TestRunErrors(t *testing.T) {
 		{[]string{digits, "--random", "--dim", "batch=x"}, exitUsage, []string{"NAME=N"}},
 		{[]string{digits, "--random", "--range", "pixels=2:1"}, exitUsage, []string{"LO below HI"}},
 		{[]string{digits, "--random", "--repeat", "0"}, exitUsage, []string{"at least 1"}},
+		{[]string{digits, "--random", "--threads", "-1"}, exitUsage, []string{"0 for all"}},
 		{[]string{digits, "--random", "--in", "pixels=1", "--in", "pixels=2"}, exitUsage, []string{"twice"}},
 		{[]string{digits, "--random", "--backend", "gpu"}, exitFailed, []string{"gpu", "ref"}},
 		{[]string{f64, "--random"}, exitFailed, []string{"not an ONNX model", ".npy"}},
@@ -209,5 +214,25 @@ func TestDistance(t *testing.T) {
 	}
 	if got := closest("zzz", []string{"input_ids", "x_long_name"}); got != "" {
 		t.Errorf("zzz is near %s", got)
+	}
+}
+
+// A loop that emits: the length of the stack is known only after the run.
+func TestRunMeasured(t *testing.T) {
+	g := rlx.NewGraph("powers")
+	x := g.Input("x", rlx.F32, nil)
+	y := op.While([]rlx.Value{x}, nil, func(_ *rlx.Graph, v, _ []rlx.Value) rlx.Value { return op.Lt(v[0], 100) },
+		func(_ *rlx.Graph, v, _ []rlx.Value) []rlx.Value { return []rlx.Value{op.Mul(v[0], 2), v[0]} }, op.WhileOptions{NumEmits: 1})
+	g.Output("powers", y[1])
+	path := filepath.Join(t.TempDir(), "powers.onnx")
+	var model bytes.Buffer
+	if err := errors.Join(rlx.ExportONNX(g, &model), os.WriteFile(path, model.Bytes(), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	for _, backend := range conform.Backends() {
+		code, out, errOut := rlxRun(t, "run", path, "--in", "x=20", "--backend", backend)
+		if code != exitDone || !strings.Contains(out, "f32[3]\n") || !strings.Contains(out, "first 20 40 80\n") {
+			t.Errorf("%s: exit code %d:\n%s%s", backend, code, out, errOut)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package onnx
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -58,7 +60,7 @@ func (x *emission) subGraph(role string, sub *ir.Graph, in []string) []string {
 	if items := x.unsupported[refused:]; len(items) > 0 {
 		reasons := make([]string, len(items))
 		for i, u := range items {
-			reasons[i] = u.String()
+			reasons[i] = fmt.Sprintf("%s: %s (%q)", u.Op, u.Reason, u.Node)
 		}
 		x.refuse("%s: %s", role, strings.Join(reasons, "; "))
 		x.unsupported = x.unsupported[:refused]
@@ -174,54 +176,73 @@ func isRead(v ir.Value) bool {
 		slices.ContainsFunc(g.Nodes, func(n *ir.Node) bool { return slices.Contains(n.In, v) })
 }
 
+// stepping is a Scan that is being written: its operands, and what its body takes.
+type stepping struct {
+	x                   *emission
+	a                   *op.ScanAttrs
+	init, captures, xs  []string
+	carries, rows       []string
+	inputs              []named
+	length              ir.Dim
+	first, end, results int // the stacks of ys among the results, and how many there are
+}
+
 // emitScan writes a Scan, and where nothing is scanned, which that lacks, a Loop. Saved carries are rows of stacks of all carries.
 func emitScan(x *emission, a *op.ScanAttrs) []string {
 	c, b := int(a.NumCarries), int(a.NumCarries+a.NumCaptures)
-	captures, xs := x.in[c:b], x.in[b:]
-	length := ir.Dim{}
+	s := stepping{x: x, a: a, init: x.in[:c], captures: x.in[c:b], xs: x.in[b:], first: c, end: len(a.Body.Outputs), results: len(x.n.Types)}
 	if a.Length != nil {
-		length = ir.D(*a.Length)
+		s.length = ir.D(*a.Length)
 	} else {
-		length = x.shape(b)[0]
+		s.length = x.shape(b)[0]
 	}
-	if length.Is(0) { // which ONNX Runtime refuses
-		return append(slices.Clone(x.in[:c]), x.nothing(x.n.Types[c:])...)
+	if s.length.Is(0) { // which ONNX Runtime refuses
+		return append(slices.Clone(s.init), x.nothing(x.n.Types[c:])...)
 	}
-	carries, inputs := x.formals("body", a.Body.Inputs[:c])
-	rows, scanned := x.formals("body", a.Body.Inputs[b:])
-	inputs = append(inputs, scanned...)
-	var condition []named
-	in := slices.Concat(x.in[:c], xs)
-	if len(xs) == 0 {
-		given := x.loopInputs()
-		condition, inputs = given[1:], append(given, inputs...)
-		in = append([]string{x.constant("length", ir.Scalar(*a.Length)), ""}, in...)
+	var rows []named
+	s.carries, s.inputs = x.formals("body", a.Body.Inputs[:c])
+	s.rows, rows = x.formals("body", a.Body.Inputs[b:])
+	s.inputs = append(s.inputs, rows...)
+	if len(s.xs) == 0 {
+		return s.savedRows(s.loop())
 	}
-	body := x.body("body", inputs, func() []named {
-		out := namedAll(x.subGraph("body", a.Body, slices.Concat(carries, captures, rows)), a.Body.OutputTypes())
-		if a.NumCheckpoints > 0 {
-			out = append(out, namedAll(carries, a.Body.OutputTypes()[:c])...)
+	return s.savedRows(s.scan())
+}
+
+// body is the body, which gives what stands in first and what the sub-graph gives.
+func (s *stepping) body(first []named) AttributeProto {
+	return s.x.body("body", s.inputs, func() []named {
+		types := s.a.Body.OutputTypes()
+		out := append(first, namedAll(s.x.subGraph("body", s.a.Body, slices.Concat(s.carries, s.captures, s.rows)), types)...)
+		if s.a.NumCheckpoints > 0 {
+			out = append(out, namedAll(s.carries, types[:s.first])...)
 		}
-		return append(condition, out...)
+		return out
 	})
-	results, ys := len(x.n.Types), len(a.Body.Outputs)-c
-	var out []string
-	if len(xs) == 0 {
-		out = x.ops("Loop", results, in, body)
-	} else {
-		attrs := []AttributeProto{body, attr("num_scan_inputs", len(xs))}
-		if a.Reverse {
-			backwards := slices.Concat(slices.Repeat([]int64{1}, ys), make([]int64, results-c-ys))
-			attrs = append(attrs, attr("scan_input_directions", slices.Repeat([]int64{1}, len(xs))), attr("scan_output_directions", backwards))
-		}
-		out = x.ops("Scan", results, in, attrs...)
+}
+
+func (s *stepping) loop() []string {
+	x, given := s.x, s.x.loopInputs()
+	s.inputs = append(given, s.inputs...)
+	in := append([]string{x.constant("length", ir.Scalar(*s.a.Length)), ""}, s.init...)
+	out := x.ops("Loop", s.results, in, s.body(given[1:2:2]))
+	for i := s.first; i < s.end && s.a.Reverse; i++ {
+		out[i] = x.stackOp("Slice", out[i], x.result(i), x.ints(-1), x.ints(math.MinInt64), x.ints(0), x.ints(-1))
 	}
-	if len(xs) == 0 && a.Reverse {
-		for i := c; i < c+ys; i++ {
-			out[i] = x.stackOp("Slice", out[i], x.result(i), x.ints(-1), x.ints(-1<<63), x.ints(0), x.ints(-1))
+	return out
+}
+
+// scan is the operator. What it collects from the last step on goes to the front: the carries that enter steps stay in the order of the steps.
+func (s *stepping) scan() []string {
+	attrs := []AttributeProto{s.body(nil), attr("num_scan_inputs", len(s.xs))}
+	if s.a.Reverse {
+		out := make([]int64, s.results-s.first)
+		for i := range s.end - s.first {
+			out[i] = 1
 		}
+		attrs = append(attrs, attr("scan_input_directions", slices.Repeat([]int64{1}, len(s.xs))), attr("scan_output_directions", out))
 	}
-	return x.savedRows(out, c+ys, length)
+	return s.x.ops("Scan", s.results, slices.Concat(s.init, s.xs), attrs...)
 }
 
 // nothing is values of types without elements.
@@ -238,33 +259,32 @@ func (x *emission) nothing(types []ir.Type) []string {
 	return out
 }
 
-// savedRows picks, of the stacks from first on, the carries that enter the steps floor(k T / K') for k = 0 .. K'-1. T is length.
-func (x *emission) savedRows(out []string, first int, length ir.Dim) []string {
-	if first == len(out) {
+// savedRows picks, of the stacks of carries, the rows that enter the steps floor(k T / K') for k = 0 .. K'-1.
+func (s *stepping) savedRows(out []string) []string {
+	if s.end == len(out) || s.x.n.Types[s.end].Shape[0] == s.length {
 		return out
 	}
-	saved := x.n.Types[first].Shape[0]
-	if saved == length {
-		return out
+	index := s.savedSteps(s.x.n.Types[s.end].Shape[0])
+	for i := s.end; i < len(out); i++ {
+		out[i] = s.x.stackOp("Gather", out[i], s.x.result(i), index)
 	}
-	index := ""
-	if t, ok := length.Static(); ok {
+	return out
+}
+
+func (s *stepping) savedSteps(saved ir.Dim) string {
+	x := s.x
+	if t, ok := s.length.Static(); ok {
 		k, _ := saved.Static()
 		steps := make([]int64, k)
 		for i := range steps {
 			steps[i] = int64(i) * t / k
 		}
-		index = x.ints(steps...)
-	} else {
-		k := x.length(saved)
-		zero, one := x.constant("zero", ir.Scalar(int64(0))), x.constant("one", ir.Scalar(int64(1)))
-		index = x.op("Range", []string{zero, x.op("Reshape", []string{k, x.ints()}), one})
-		index = x.op("Div", []string{x.op("Mul", []string{index, x.length(length)}), k})
+		return x.ints(steps...)
 	}
-	for i := first; i < len(out); i++ {
-		out[i] = x.stackOp("Gather", out[i], x.result(i), index)
-	}
-	return out
+	k := x.length(saved)
+	zero, one := x.constant("zero", ir.Scalar(int64(0))), x.constant("one", ir.Scalar(int64(1)))
+	index := x.op("Range", []string{zero, x.op("Reshape", []string{k, x.ints()}), one})
+	return x.op("Div", []string{x.op("Mul", []string{index, x.length(s.length)}), k})
 }
 
 // stackOp writes an operator that moves rows of a stack of dtype d.

@@ -208,6 +208,15 @@ func inferIf(t *ir.Infer, a *IfAttrs) {
 	t.Out(then...)
 }
 
+// freshDraws wants every random tensor in the body of a loop to have a step: without one each trip would draw the same numbers.
+func freshDraws(t *ir.Infer, g *ir.Graph) bool {
+	g.EachNode(func(n *ir.Node) {
+		random := n.Row == rngUniform.Row() || n.Row == rngNormal.Row()
+		t.Need(!random || len(n.In) > 1 && !n.In[1].IsZero(), "", "%s: C6: %s has no step, expected one in the body of a loop", n.Row.Name, n)
+	})
+	return t.OK()
+}
+
 func sameType(a, b ir.Type) bool { return a.DType == b.DType && ir.SameShape(a.Shape, b.Shape) }
 
 // inlineIf writes the branch in place of the node where the predicate is a constant.
@@ -250,6 +259,9 @@ func inferWhile(t *ir.Infer, a *WhileAttrs) {
 		return
 	}
 	if a.Body = t.Sub(a.Body, "body", types); !t.OK() {
+		return
+	}
+	if !freshDraws(t, a.Cond) || !freshDraws(t, a.Body) {
 		return
 	}
 	body := a.Body.OutputTypes()
@@ -343,6 +355,9 @@ func inferScan(t *ir.Infer, a *ScanAttrs) {
 		return
 	}
 	if a.Body = t.Sub(a.Body, "body", types); !t.OK() {
+		return
+	}
+	if !freshDraws(t, a.Body) {
 		return
 	}
 	body := a.Body.OutputTypes()

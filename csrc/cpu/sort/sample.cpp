@@ -99,9 +99,19 @@ bool needs_order(const rlx_SampleAttrs &a, int64_t n) { return cuts(a, n) || a.t
 int64_t kept(const rlx_SampleAttrs &a, int64_t n) { return cuts(a, n) ? a.top_k : n; }
 int64_t probability_bytes(int64_t n) { return (n + 7) / 8 * 64; }
 
+// Every eighth element, then the eight sums in pairs, then what is left.
+double sum_of_lanes(const double *p, int64_t n) {
+  double lane[8] = {};
+  const int64_t whole = n & ~int64_t(7);
+  for (int64_t i = 0; i < whole; i += 8)
+    for (int k = 0; k < 8; k++) lane[k] += p[i + k];
+  double sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+  for (int64_t i = whole; i < n; i++) sum += p[i];
+  return sum;
+}
+
 void scale(double *p, int64_t n) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += p[i];
+  const double sum = sum_of_lanes(p, n);
   for (int64_t i = 0; i < n; i++) p[i] /= sum;
 }
 
@@ -216,7 +226,7 @@ int32_t sample_prepare(Prepare &q) {
   return RLX_OK;
 }
 
-// Contract: f64 throughout, exp of libm; sums run over ascending ids.
+// Contract: f64 throughout, exp of libm; running sums go over ascending ids.
 void sample(const Call &c, Range) {
   if (!check_operands(c)) return;
   const Operand &x = c.in(LOGITS);

@@ -149,14 +149,14 @@ func TestVulkanProgram(t *testing.T) {
 	root := repo(t)
 	dir := consumer(t, root, vulkanProgram)
 	bin := filepath.Join(dir, "app")
-	run(t, dir, nil, "go", "build", "-tags", "rlx_static,vulkan", "-o", bin, ".")
+	goBuild(t, dir, nil, bin, ".", "-tags", "rlx_static,vulkan")
 	t.Run("with a loader", func(t *testing.T) { tell(t, bin).present(t) })
 	t.Run("without a loader", func(t *testing.T) {
 		tell(t, bin, "RLX_VULKAN_LOADER=/nonexistent/libvulkan.so").absent(t, "no Vulkan loader: /nonexistent/libvulkan.so")
 	})
 	t.Run("without the tag", func(t *testing.T) {
 		plain := filepath.Join(dir, "plain")
-		run(t, dir, nil, "go", "build", "-tags", "rlx_static", "-o", plain, ".")
+		goBuild(t, dir, nil, plain, ".", "-tags", "rlx_static")
 		tell(t, plain).absent(t, "vulkan: not compiled in (build with cgo and -tags vulkan, after make vulkan)")
 	})
 	if runtime.GOOS != "linux" {
@@ -171,8 +171,8 @@ func TestVulkanProgram(t *testing.T) {
 		prefix, installed := t.TempDir(), filepath.Join(dir, "installed")
 		run(t, root, nil, "make", "install", "PREFIX="+prefix)
 		linked := filepath.Join(prefix, "map")
-		run(t, dir, []string{"CGO_LDFLAGS=-L" + filepath.Join(prefix, "lib") + " -Wl,-Map=" + linked}, "go", "build", "-tags", "rlx_static,vulkan", "-o", installed, ".")
-		contains(t, linked, []string{filepath.Join(prefix, "lib", "librlx_vulkan.a"), filepath.Join(prefix, "lib", "librlx_cpu.a")})
+		goBuild(t, dir, []string{"CGO_LDFLAGS=-L" + filepath.Join(prefix, "lib") + " -Wl,-Map=" + linked}, installed, ".", "-tags", "rlx_static,vulkan")
+		contains(t, linked, filepath.Join(prefix, "lib", "librlx_vulkan.a"), filepath.Join(prefix, "lib", "librlx_cpu.a"))
 		tell(t, installed).present(t)
 	})
 }
@@ -214,12 +214,13 @@ func TestVulkanExample(t *testing.T) {
 	if files := applyExamples(t, root, "Add a Vulkan kernel"); !slices.Equal(files, []string{"csrc/vulkan/kernels.h", "csrc/vulkan/kernels/tile.comp"}) {
 		t.Fatalf("the example changes %v, expected the rows and a shader", files)
 	}
+	run(t, root, nil, "cmake", "-S", ".", "-B", "build/cmake", "-DRLX_VULKAN=ON") // what is copied later is newer than the build files
 	reuse(t, root, "build/lib/librlx_cpu.a", "cgo/cpu/static_hash_gen.go", "build/cmake/csrc/vulkan/generated/*.spv.inc")
 	run(t, root, nil, "make", "-o", "lib", "vulkan")
 
-	dir := t.TempDir()
+	dir := toolbox(t, root)
 	bin := filepath.Join(dir, "rlx")
-	run(t, root, nil, "go", "build", "-tags", "rlx_static,vulkan", "-o", bin, "./cmd/rlx")
+	goBuild(t, dir, nil, bin, module+"/cmd/rlx", "-mod=mod", "-tags", "rlx_static,vulkan")
 	if out := run(t, root, nil, bin, "ops", "--backend", "vulkan"); !regexp.MustCompile(`(?m)^Tile +shape +N .*\bf32\b`).MatchString(out) {
 		t.Errorf("rlx ops does not show a native Tile:\n%s", out)
 	}
@@ -233,7 +234,7 @@ func TestVulkanExample(t *testing.T) {
 	if out := run(t, root, nil, bin, "conform", "--backend", "vulkan", filepath.Join(dir, "tile.jsonl")); !strings.Contains(out, "2 passed, 0 failed, 0 skipped") {
 		t.Error(out)
 	}
-	out := run(t, root, nil, "go", "test", "-tags", "rlx_static,vulkan", "./rlx/conform", "-short", "-v", "-run", "TestRows/vulkan/shape/Tile")
+	out := run(t, dir, nil, "go", "test", "-trimpath", "-mod=mod", "-tags", "rlx_static,vulkan", module+"/rlx/conform", "-short", "-v", "-run", "TestRows/vulkan/shape/Tile")
 	if !strings.Contains(out, "--- PASS: TestRows/vulkan/shape/Tile") {
 		t.Errorf("no row of Tile was tested:\n%s", out)
 	}

@@ -108,13 +108,24 @@ func keepTop(p []float64, row tensor, a *op.SampleAttrs) {
 }
 
 func scale(p []float64) {
-	sum := 0.0
-	for _, v := range p {
-		sum += v
-	}
+	sum := sumOfLanes(p)
 	for i := range p {
 		p[i] /= sum
 	}
+}
+
+// sumOfLanes adds every eighth element, then the eight sums in pairs, then what is left of p: many equal terms lose less than one by one.
+func sumOfLanes(p []float64) float64 {
+	var lane [8]float64
+	whole := len(p) &^ 7
+	for i, v := range p[:whole] {
+		lane[i&7] += v
+	}
+	sum := ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]))
+	for _, v := range p[whole:] {
+		sum += v
+	}
+	return sum
 }
 
 // drawn is the least i with p_0 + .. + p_i > u; if rounding leaves none, the last with p > 0.

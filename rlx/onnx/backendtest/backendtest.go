@@ -48,6 +48,9 @@ func Find(dirs ...string) ([]string, error) {
 			tests = append(tests, filepath.Clean(dir))
 			continue
 		}
+		if _, err := os.Stat(dir); err != nil {
+			return nil, err
+		}
 		models, err := filepath.Glob(filepath.Join(escaped(dir), "*", "model.onnx"))
 		if err != nil {
 			return nil, err
