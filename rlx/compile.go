@@ -196,7 +196,8 @@ func (p *Program) Device() backend.DeviceInfo { return p.target.Device.Info() }
 // Fallback says why the backends preferred to Backend were not taken; nil if it was the first choice.
 func (p *Program) Fallback() error { return errors.Join(p.skipped...) }
 
-// Graph is the graph after the shape-free passes. It must not be changed.
+// Graph is the graph after the shape-free passes. It must not be changed. Behind its own outputs stand the lengths of those whose length only a
+// run tells, which Run does not return.
 func (p *Program) Graph() *Graph { return p.graph }
 
 // BackendInfo describes a backend of this build, or one that it lacks.

@@ -40,7 +40,8 @@ func Logger(l *slog.Logger) Option { return option(func(c *config) { c.logger = 
 // Specialisations is how many sets of shapes a Program keeps compiled; the least recently used one makes room. The default is 16.
 func Specialisations(n int) Option { return option(func(c *config) { c.cache = n }) }
 
-// WithoutPasses switches compiler passes off by name, as RLX_PASSES=-fold,-cse does.
+// WithoutPasses switches compiler passes off by name, as RLX_PASSES=-fold,-cse does: cse, dce, fold and inline can be spared. Names
+// of no pass are ignored.
 func WithoutPasses(names ...string) Option {
 	return option(func(c *config) {
 		for _, n := range names {

@@ -19,15 +19,15 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
-// The types that graphs are made of.
+// The types that graphs are made of. Package ir documents their methods.
 type (
-	Tensor   = ir.Tensor
-	DType    = ir.DType
-	Graph    = ir.Graph
-	Value    = ir.Value
-	Dim      = ir.Dim
-	Float16  = ir.Float16
-	BFloat16 = ir.BFloat16
+	Tensor   = ir.Tensor   // dense, row-major: see New, Data, and ir.Zeros and ir.Scalar
+	DType    = ir.DType    // F32, I64 ...
+	Graph    = ir.Graph    // Input, Param, Constant and Output declare what it takes, holds and gives
+	Value    = ir.Value    // a result of a node: what builders of package op take and return
+	Dim      = ir.Dim      // a number, or an expression over named symbols
+	Float16  = ir.Float16  // the bits of an IEEE half
+	BFloat16 = ir.BFloat16 // the upper half of a float32
 )
 
 // The dtypes.

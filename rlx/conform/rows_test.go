@@ -69,7 +69,10 @@ func TestVulkanIsValidated(t *testing.T) {
 var shared Cases
 
 func runRows(t *testing.T, b string) {
-	opts := []Option{NoSkips(), Seed(*firstSeed), Share(&shared)}
+	opts := []Option{NoSkips(), Seed(*firstSeed)}
+	if testing.Short() || !Slow(b) { // else no other backend runs these
+		opts = append(opts, Share(&shared))
+	}
 	if testing.Short() || Slow(b) {
 		opts = append(opts, Short())
 	}

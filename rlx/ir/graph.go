@@ -293,8 +293,15 @@ func bare(err error) error {
 	return err
 }
 
+// maxPoisoned is how many results a node that could not be made gives where its attributes decide on the number.
+const maxPoisoned = 64
+
 func (o *Op[A]) poisoned(g *Graph, v Value) []Value {
-	out := make([]Value, max(1, o.row.numResults()))
+	n := max(1, o.row.numResults())
+	if o.row.AnyResults() {
+		n = maxPoisoned
+	}
+	out := make([]Value, n)
 	for i := range out {
 		out[i] = v
 	}
@@ -397,6 +404,14 @@ func (g *Graph) Copy(n *Node, in []Value) ([]Value, error) {
 	}
 	c.From = n.From
 	return c.Results(), nil
+}
+
+// Drop takes back the node that was added last.
+func (g *Graph) Drop(n *Node) {
+	if last := len(g.Nodes) - 1; last >= 0 && g.Nodes[last] == n {
+		g.Nodes = g.Nodes[:last]
+		delete(g.names, n.Name)
+	}
 }
 
 // Within runs build with n as the origin of all nodes that it adds.

@@ -148,7 +148,7 @@ func (g *Graph) Splice(sub *Graph, in []Value) ([]Value, error) {
 	return out, nil
 }
 
-// Types lists the types of the graph's outputs.
+// OutputTypes lists the types of the graph's outputs.
 func (g *Graph) OutputTypes() []Type {
 	types := make([]Type, len(g.Outputs))
 	for i, o := range g.Outputs {
@@ -184,7 +184,7 @@ func (t *Infer) Types(from, to int) []Type {
 
 // Graphs lists the sub-graphs of attrs in row order, absent ones as nil. Only Control rows have any.
 func (r *Row) Graphs(attrs any) []*Graph {
-	if !r.Has(Control) {
+	if !r.Has(Control) || attrs == nil {
 		return nil
 	}
 	var list []*Graph

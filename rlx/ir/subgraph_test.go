@@ -87,7 +87,9 @@ func TestSubGraphErrors(t *testing.T) {
 		return op.If(g.Input("p", Bool, nil), []Value{x}, keep, func(_ *Graph, in []Value) []Value { return []Value{op.Cast(in[0], F64)} })
 	})
 	bad("RngUniform: C6", func(g *Graph, x Value) []Value {
-		return op.Scan([]Value{x}, nil, nil, func(s *Graph, c, _, _ []Value) []Value { return []Value{op.Add(c[0], op.RngUniform(s, F32, 0, 1, D(2)))} }, op.ScanOptions{Length: 3})
+		return op.Scan([]Value{x}, nil, nil, func(s *Graph, c, _, _ []Value) []Value {
+			return []Value{op.Add(c[0], op.RngUniform(s, F32, 0, 1, D(2)))}
+		}, op.ScanOptions{Length: 3})
 	})
 	bad("C4", func(g *Graph, x Value) []Value {
 		return op.Scan([]Value{x}, nil, nil, func(_ *Graph, c, _, _ []Value) []Value { return []Value{op.Reshape(c[0], D(1), D(2))} }, op.ScanOptions{Length: 3})

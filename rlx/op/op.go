@@ -1,7 +1,8 @@
 // Package op is the op table: one file per family, one row per op, with its builder. See docs/ops.md for the table as text.
 //
 // Builders append a node to the graph of their operands and return its results. They never fail visibly: the first error is kept by
-// the graph (Graph.Err, Compile), and a poisoned value is returned.
+// the graph (Graph.Err, Compile), and a poisoned value is returned. Where the number of results is the branches' and bodies' to choose, in If,
+// While and Scan, it is a slice of one: code that indexes more of them asks Graph.Err first.
 package op
 
 import (

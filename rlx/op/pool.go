@@ -216,6 +216,9 @@ func decomposePool(n *ir.Node, a *PoolAttrs) []ir.Value {
 		return []ir.Value{narrow(Reduce(x, fn, from(2, x.Rank()), true), d)}
 	}
 	w, kernel := PoolWindow(a, size)
+	if n, ok := ir.Count(w.Out).Static(); a.Fn == "avg" && (!ok || n > maxDivisors) {
+		return nil
+	}
 	for i := range size {
 		x = foldTaps(x, a.Fn, w, i, a.KernelSize[i])
 	}
@@ -224,6 +227,9 @@ func decomposePool(n *ir.Node, a *PoolAttrs) []ir.Value {
 	}
 	return []ir.Value{narrow(x, d)}
 }
+
+// maxDivisors is the most windows of an image that an average is composed for: their divisors are a constant.
+const maxDivisors = 1 << 22
 
 // foldTaps pools along spatial axis i: one strided slice of the padded x per tap, joined by max or add.
 func foldTaps(x ir.Value, fn PoolFn, w Window, i int, k int64) ir.Value {

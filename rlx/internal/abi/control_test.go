@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/rlx-ml/rlx-go/cgo/vulkan"
 	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
 	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
@@ -284,6 +285,46 @@ func TestLyingBodies(t *testing.T) {
 	}
 }
 
+// TestHugeRows: rows that no memory holds, of stacks without rows, are refused; their sizes together do not wrap around.
+func TestHugeRows(t *testing.T) {
+	const stacks, length = 16, 12345 // a number to find in the words: it becomes 2^57, of f64, so that all have 2^64 bytes together
+	scalar, flag := prog.Type{DType: ir.F64}, prog.Type{DType: ir.Bool}
+	x, p := whole(prog.Input, 0, ir.F64), whole(prog.Input, 1, ir.Bool)
+	cond := &prog.Program{Inputs: []prog.Type{scalar, flag}, Outputs: []prog.Type{flag}, Commands: []prog.Command{copyCommand(t, whole(prog.Output, 0, ir.Bool), p)}}
+	body := &prog.Program{Inputs: cond.Inputs, Outputs: []prog.Type{scalar}, Commands: []prog.Command{copyCommand(t, whole(prog.Output, 0, ir.F64), x)}}
+	row, err := ir.RowByName("While")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := prog.Command{Row: row, In: []prog.Operand{x, p}, Out: []prog.Operand{whole(prog.Output, 0, ir.F64)}, Bodies: []*prog.Program{cond, body}}
+	around := &prog.Program{Inputs: cond.Inputs, Outputs: []prog.Type{scalar}}
+	for i := range stacks {
+		body.Outputs = append(body.Outputs, prog.Type{DType: ir.F64, Dims: []int64{length}})
+		wide := x
+		wide.Dims, wide.Strides = []int64{length}, []int64{0}
+		body.Commands = append(body.Commands, copyCommand(t, whole(prog.Output, 1+i, ir.F64, length), wide))
+		around.Outputs = append(around.Outputs, prog.Type{DType: ir.F64, Dims: []int64{0, length}})
+		c.Out = append(c.Out, whole(prog.Output, 1+i, ir.F64, 0, length))
+	}
+	around.Outputs = append(around.Outputs, prog.Type{DType: ir.I64})
+	c.Out = append(c.Out, whole(prog.Output, 1+stacks, ir.I64))
+	face := ir.Face(nil, nil)
+	c.Attrs = &op.WhileAttrs{Cond: face, Body: face, NumCarries: number(1), MaxTrips: -1, NumEmits: stacks, Capacity: ir.Dims(0)}
+	around.Commands = []prog.Command{c}
+	words := encode(t, around)
+	for i, w := range words {
+		if w == length {
+			words[i], words[i+1] = 0, 1<<(57-32)
+		}
+	}
+	for name, dev := range loaders(t) {
+		np, err := dev.Load(nil, words)
+		if c := code(err); c != backend.BadWords && c != backend.NoMemory && c != backend.Unsupported {
+			t.Errorf("%s: loaded as %v, error %v", name, np, err)
+		}
+	}
+}
+
 // nested are words of Ifs around one another, so many deep: y = x, if x, or x.
 func nested(t *testing.T, depth int) []uint32 {
 	t.Helper()
@@ -356,9 +397,12 @@ func TestForeignBodies(t *testing.T) {
 			"a staged command":       func(w []uint32) { w[body+11+2] |= 1 << 31 },
 			"a command that is huge": func(w []uint32) { w[body+11+2+1] = 0xffffffff },
 			"a body that is huge":    func(w []uint32) { w[body-1] = 0xfffffffe },
-			"a body too short":       func(w []uint32) { w[body-1]-- },
-			"no body":                func(w []uint32) { w[body-1] = 0xffffffff },
-			"an arena without end":   func(w []uint32) { w[body+5] = 0x7fffffff },
+			"a constant that is not there": func(w []uint32) {
+				w[body+11+2+3+4] = uint32(ir.Bool) | uint32(prog.Const)<<16
+			},
+			"a body too short":     func(w []uint32) { w[body-1]-- },
+			"no body":              func(w []uint32) { w[body-1] = 0xffffffff },
+			"an arena without end": func(w []uint32) { w[body+5] = 0x7fffffff },
 		} {
 			bad := slices.Clone(words)
 			change(bad)

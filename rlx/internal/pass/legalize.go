@@ -365,6 +365,9 @@ func rewrite(to *ir.Graph, n *ir.Node, in []ir.Value, write func(*ir.Node) []ir.
 	}
 	node := copied[0].Node()
 	out := write(node)
+	if out == nil && to.Err() == nil {
+		to.Drop(node)
+	}
 	if err := to.Err(); err != nil {
 		return nil, fmt.Errorf("decomposition of %s: %w", n, err)
 	}

@@ -105,6 +105,16 @@ func (t tensor) row(k int) tensor {
 	return tensor{true, t.dtype, dims, t.data[k*n : (k+1)*n]}
 }
 
+// spareRow is memory for a row that a stack has no place for.
+func (t tensor) spareRow() (tensor, error) {
+	n, err := ir.ByteSize(t.dtype, t.dims[1:])
+	if err != nil {
+		return tensor{}, err
+	}
+	mem, err := ir.Alloc(n)
+	return tensor{true, t.dtype, t.dims[1:], mem}, err
+}
+
 func ifKernel(c *call) error {
 	k := 1
 	if c.in[0].int(0) != 0 {
@@ -157,6 +167,7 @@ func whileKernel(c *call) error {
 	if a.NumEmits > 0 {
 		stacks = c.out[n : len(c.out)-1]
 	}
+	spare := make([]tensor, len(stacks))
 	holds := tensor{true, ir.Bool, nil, make([]byte, 1)}
 	trips := int64(0)
 	for ; a.MaxTrips < 0 || trips < a.MaxTrips; trips++ {
@@ -171,12 +182,17 @@ func whileKernel(c *call) error {
 			break
 		}
 		out := append([]tensor{}, v.next...)
-		for _, s := range stacks {
+		for i, s := range stacks {
 			if trips < s.dims[0] {
 				out = append(out, s.row(int(trips)))
-			} else { // the run ends with the number of trips, and is done again with memory for them
-				out = append(out, tensor{true, s.dtype, s.dims[1:], make([]byte, product(s.dims[1:])*s.dtype.Size())})
+				continue
 			}
+			if !spare[i].present { // the run ends with the number of trips, and is done again with memory for them
+				if spare[i], err = s.spareRow(); err != nil {
+					return err
+				}
+			}
+			out = append(out, spare[i])
 		}
 		if err := step(in, out); err != nil {
 			return fmt.Errorf("body: %w", err)
