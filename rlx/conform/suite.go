@@ -380,7 +380,8 @@ func (r *rowRun) execute(cases []*rowCase) error {
 			return err
 		}
 	}
-	p, err := rlx.Compile(ctx, g, append([]rlx.Option{rlx.On(r.backend)}, r.options...)...)
+	// Else the predicate of an If, an input, would decide it before it runs.
+	p, err := rlx.Compile(ctx, g, append([]rlx.Option{rlx.On(r.backend), rlx.WithoutPasses("decide")}, r.options...)...)
 	if err != nil {
 		return err
 	}
