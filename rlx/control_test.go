@@ -590,22 +590,23 @@ func TestRandomBodies(t *testing.T) {
 	}
 }
 
+// nested is k Ifs on in[0] around one another, and -in[1] in the innermost; the other branches give in[1].
+func nested(k int) op.Branch {
+	return func(_ *rlx.Graph, in []rlx.Value) []rlx.Value {
+		if k == 0 {
+			return []rlx.Value{op.Neg(in[1])}
+		}
+		return op.If(in[0], in, nested(k-1), func(_ *rlx.Graph, in []rlx.Value) []rlx.Value { return in[1:] })
+	}
+}
+
 // TestConstantBranches: what decides is a constant: the other branch may be ill-typed, and a loop of a known number of trips is a Scan, of which
 // the stack may be read. However deep that goes.
 func TestConstantBranches(t *testing.T) {
 	yes := func(g *rlx.Graph) rlx.Value { return g.Constant(ir.Scalar(true)) }
-	var nest func(k int) op.Branch
-	nest = func(k int) op.Branch {
-		return func(_ *rlx.Graph, in []rlx.Value) []rlx.Value {
-			if k == 0 {
-				return []rlx.Value{op.Neg(in[1])}
-			}
-			return op.If(in[0], in, nest(k-1), func(_ *rlx.Graph, in []rlx.Value) []rlx.Value { return in[1:] })
-		}
-	}
 	g := rlx.NewGraph("constant")
 	x := g.Input("x", rlx.I64, rlx.Shape(2))
-	g.Output("deep", nest(25)(g, []rlx.Value{yes(g), x})[0])
+	g.Output("deep", nested(25)(g, []rlx.Value{yes(g), x})[0])
 	g.Output("other", op.If(yes(g), []rlx.Value{x}, func(_ *rlx.Graph, in []rlx.Value) []rlx.Value { return in },
 		func(_ *rlx.Graph, in []rlx.Value) []rlx.Value { return []rlx.Value{op.Concat(7, in[0], in[0])} })[0])
 	out := op.While([]rlx.Value{x}, nil, func(g *rlx.Graph, _, _ []rlx.Value) rlx.Value { return yes(g) },
@@ -662,19 +663,10 @@ func TestStagedBodies(t *testing.T) {
 // TestDeepControl: control flow as deep as command words go, and deeper.
 func TestDeepControl(t *testing.T) {
 	deep := func(depth int) *rlx.Graph {
-		var nest func(k int) op.Branch
-		nest = func(k int) op.Branch {
-			return func(_ *rlx.Graph, in []rlx.Value) []rlx.Value {
-				if k == 0 {
-					return []rlx.Value{op.Neg(in[1])}
-				}
-				return op.If(in[0], in, nest(k-1), func(_ *rlx.Graph, in []rlx.Value) []rlx.Value { return in[1:] })
-			}
-		}
 		g := rlx.NewGraph("deep")
 		x := g.Input("x", rlx.F32, rlx.Shape(100))
 		sum := op.Reduce(x, "sum", []int{0}, false)
-		g.Output("y", nest(depth)(g, []rlx.Value{op.Gt(sum, 0), sum})[0])
+		g.Output("y", nested(depth)(g, []rlx.Value{op.Gt(sum, 0), sum})[0])
 		return g
 	}
 	feed := rlx.Feed{"x": rlx.New(slices.Repeat([]float32{1}, 100), 100)}

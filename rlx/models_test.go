@@ -57,20 +57,9 @@ func shapeInts(shape []int64) []int {
 
 func goldenFeed(t testing.TB, c golden.Case, step int) rlx.Feed {
 	t.Helper()
-	feed := rlx.Feed{}
-	for name, in := range c.Inputs {
-		v, err := in.Fill(step)
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch v := v.(type) {
-		case []float32:
-			feed[name] = rlx.New(v, shapeInts(in.Shape)...)
-		case []int32:
-			feed[name] = rlx.New(v, shapeInts(in.Shape)...)
-		case []int64:
-			feed[name] = rlx.New(v, shapeInts(in.Shape)...)
-		}
+	feed, err := c.Feed(step)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return feed
 }

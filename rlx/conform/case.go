@@ -135,6 +135,11 @@ func (c *Case) Run(ctx context.Context, opts ...rlx.Option) error {
 	if err != nil {
 		return err
 	}
+	return c.matches(out)
+}
+
+// matches holds outputs against the case's.
+func (c *Case) matches(out rlx.Feed) error {
 	rtol, atol := 1e-5, 1e-6
 	if c.Rtol != nil {
 		rtol = *c.Rtol

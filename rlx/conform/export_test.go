@@ -101,27 +101,3 @@ func runExport(t *testing.T, c *Case, dir string) error {
 	}
 	return c.matches(out)
 }
-
-// matches holds outputs against the case's.
-func (c *Case) matches(out rlx.Feed) error {
-	rtol, atol := 1e-5, 1e-6
-	if c.Rtol != nil {
-		rtol = *c.Rtol
-	}
-	if c.Atol != nil {
-		atol = *c.Atol
-	}
-	for i, w := range c.Outputs {
-		if w == nil {
-			continue
-		}
-		want, err := w.decode(false)
-		if err != nil {
-			return err
-		}
-		if err := Compare(out[outputName(i)], want, rtol, atol); err != nil {
-			return fmt.Errorf("output %d: %w", i, err)
-		}
-	}
-	return nil
-}

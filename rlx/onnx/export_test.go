@@ -197,24 +197,9 @@ func keepFeeds(c golden.Case, feeds []rlx.Feed) error {
 
 func goldenFeed(t *testing.T, c golden.Case, step int) rlx.Feed {
 	t.Helper()
-	feed := rlx.Feed{}
-	for name, in := range c.Inputs {
-		v, err := in.Fill(step)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shape := make([]int, len(in.Shape))
-		for i, d := range in.Shape {
-			shape[i] = int(d)
-		}
-		switch v := v.(type) {
-		case []float32:
-			feed[name] = rlx.New(v, shape...)
-		case []int32:
-			feed[name] = rlx.New(v, shape...)
-		case []int64:
-			feed[name] = rlx.New(v, shape...)
-		}
+	feed, err := c.Feed(step)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return feed
 }

@@ -60,9 +60,9 @@ func TestModelValues(t *testing.T) {
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			g := importModelFile(t, c.Model)
-			feed := map[string]*ir.Tensor{}
-			for name, in := range c.Inputs {
-				feed[name] = filled(t, in)
+			feed, err := c.Feed(0)
+			if err != nil {
+				t.Fatal(err)
 			}
 			out, err := evaluate(g, feed)
 			if err != nil {
@@ -80,26 +80,4 @@ func TestModelValues(t *testing.T) {
 			}
 		})
 	}
-}
-
-func filled(t *testing.T, in golden.Input) *ir.Tensor {
-	t.Helper()
-	data, err := in.Fill(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shape := make([]int, len(in.Shape))
-	for i, d := range in.Shape {
-		shape[i] = int(d)
-	}
-	switch d := data.(type) {
-	case []float32:
-		return ir.New(d, shape...)
-	case []int32:
-		return ir.New(d, shape...)
-	case []int64:
-		return ir.New(d, shape...)
-	}
-	t.Fatalf("input of type %T", data)
-	return nil
 }

@@ -80,12 +80,12 @@ func (n *node) branches(then, other *GraphProto) bool {
 		return false
 	}
 	out := op.IfGraphs(pred, captures, a.graph(len(captures), nil, captures, 0, asIs), b.graph(len(captures), nil, captures, 0, asIs))
-	n.results1(out, depsOf(n, a, b))
+	n.setOutputs(out, depsOf(n, a, b))
 	return true
 }
 
-// results1 sets the outputs.
-func (n *node) results1(out []ir.Value, d *deps) {
+// setOutputs sets the outputs.
+func (n *node) setOutputs(out []ir.Value, d *deps) {
 	for i := range min(len(out), len(n.out)) {
 		n.out[i] = &value{typ: out[i].Type(), node: out[i], deps: d}
 	}

@@ -159,7 +159,7 @@ func (l *loop) build(counter *ValueInfoProto, scans int) {
 		})
 		in := slices.Concat([]ir.Value{first}, l.carries, l.captures)
 		out := op.ScanGraphs(n.im.g, op.ScanAttrs{Body: body, Length: &length, NumCarries: int64(1 + k), NumCaptures: int64(len(l.captures))}, in...)
-		n.results1(out[1:], depsOf(n, l.body))
+		n.setOutputs(out[1:], depsOf(n, l.body))
 		return
 	}
 	l.while(first, scans)
@@ -198,7 +198,7 @@ func (l *loop) while(first ir.Value, scans int) {
 	in := slices.Concat([]ir.Value{first, cond}, l.carries, captures)
 	out := op.WhileGraphs(n.im.g, op.WhileAttrs{Cond: test, Body: body, NumCarries: &carries, MaxTrips: most, NumEmits: int64(scans)}, in...)
 	if n.ok() {
-		n.results1(out[2:2+k+scans], depsOf(n, l.body))
+		n.setOutputs(out[2:2+k+scans], depsOf(n, l.body))
 	}
 }
 
@@ -251,7 +251,7 @@ func (n *node) scanLoop(g *GraphProto, states []*value, xs []ir.Value, axes []in
 		return true
 	}
 	n.scanOutputs(out, count)
-	n.results1(out, depsOf(n, r))
+	n.setOutputs(out, depsOf(n, r))
 	return true
 }
 

@@ -84,7 +84,7 @@ func (n *node) region(g *GraphProto, args func(r *region) []*value) (*region, er
 	old := *im
 	im.listed, im.bodies, im.g = maps.Clone(im.listed), map[*GraphProto]map[string]*value{}, r.g
 	trial := &node{im: im, p: n.p, row: n.row, opset: n.opset, prefix: n.prefix, in: n.in, out: make([]*value, len(n.out))}
-	trial.read1(g, r, args)
+	trial.readRegion(g, r, args)
 	err := trial.err
 	switch {
 	case r.g.Err() != nil:
@@ -101,8 +101,8 @@ func (n *node) region(g *GraphProto, args func(r *region) []*value) (*region, er
 	return r, err
 }
 
-// read1 reads the sub-graph and makes its outputs.
-func (n *node) read1(g *GraphProto, r *region, args func(r *region) []*value) {
+// readRegion reads the sub-graph and makes its outputs.
+func (n *node) readRegion(g *GraphProto, r *region, args func(r *region) []*value) {
 	for _, v := range n.bodyIn(g, args(r), r) {
 		if !v.isTensor() {
 			n.fail("%w", errNotPlain)

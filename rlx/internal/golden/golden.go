@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
 // ErrMismatch is wrapped by what [Compare] reports when outputs differ.
@@ -147,6 +149,32 @@ func hash32(i, seed uint32) uint32 {
 	h ^= h >> 15
 	h *= 0x846CA68B
 	return h ^ h>>16
+}
+
+// Feed makes the inputs of a step.
+func (c *Case) Feed(step int) (map[string]*ir.Tensor, error) {
+	feed := make(map[string]*ir.Tensor, len(c.Inputs))
+	for name, in := range c.Inputs {
+		v, err := in.Fill(step)
+		if err != nil {
+			return nil, fmt.Errorf("input %s: %w", name, err)
+		}
+		shape := make([]int, len(in.Shape))
+		for i, d := range in.Shape {
+			shape[i] = int(d)
+		}
+		switch v := v.(type) {
+		case []float32:
+			feed[name] = ir.New(v, shape...)
+		case []int32:
+			feed[name] = ir.New(v, shape...)
+		case []int64:
+			feed[name] = ir.New(v, shape...)
+		default:
+			return nil, fmt.Errorf("input %s: made of %T", name, v)
+		}
+	}
+	return feed, nil
 }
 
 // Fill makes the tensor: a []float32, []int32 or []int64 as DType says, row-major. Step counts the runs of a case that runs
