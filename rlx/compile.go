@@ -55,6 +55,9 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 		return nil, errors.New("rlx: Compile: the graph is nil")
 	}
 	cfg := newConfig(opts)
+	if err := cfg.passes.check(); err != nil {
+		return nil, err
+	}
 	if err := ir.Freeze(); err != nil {
 		return nil, err
 	}
@@ -80,14 +83,7 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 // prepare runs the shape-free passes and opens the weights.
 func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	var err error
-	p.graph, err = pass.Pipeline(g, []pass.Pass{
-		{Name: "dce", Run: pass.DCE},
-		{Name: "inline", Run: pass.Inline},
-		{Name: "cse", Run: pass.CSE},
-		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, 0, p.eval(ctx)) }},
-		{Name: "inline", Run: pass.Inline},
-		{Name: "dce", Run: pass.DCE},
-	}, p.cfg.off, p.cfg.verify)
+	p.graph, err = p.pipeline(p.shapeFree(ctx)).Run(g)
 	if err != nil {
 		return execError(p.Backend(), err)
 	}
@@ -153,22 +149,10 @@ func (p *Program) eval(ctx context.Context) pass.Eval {
 	}
 }
 
-// foldLimit is the largest constant that folding under bound shapes may make: beyond it computing beats keeping.
-const foldLimit = 1 << 20
-
 // build compiles the graph for one set of symbol values.
 func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Program, error) {
 	t0 := time.Now()
-	g, err := pass.Pipeline(p.graph, []pass.Pass{
-		{Name: "decide", Whole: true, Run: func(g *ir.Graph) (*ir.Graph, error) { return p.decide(g, values, p.eval(ctx)) }},
-		{Name: "bind", Whole: true, Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) }},
-		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) }},
-		{Name: "inline", Run: pass.Inline},
-		{Name: "legalize", Whole: true, Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) }},
-		{Name: "fold", Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) }},
-		{Name: "cse", Run: pass.CSE},
-		{Name: "dce", Run: pass.DCE},
-	}, p.cfg.off, p.cfg.verify)
+	g, err := p.pipeline(p.bound(ctx, values)).Run(p.graph)
 	if err != nil {
 		return nil, execError(p.Backend(), err)
 	}

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"strings"
 )
 
 // Option changes how a graph is compiled.
@@ -19,7 +18,8 @@ type config struct {
 	threads  int
 	isa      string
 	logger   *slog.Logger
-	off      map[string]bool
+	passes   choice
+	trace    func(PassStep)
 	verify   bool
 	cache    int
 	memory   *budget // nil for no limit
@@ -40,15 +40,14 @@ func Logger(l *slog.Logger) Option { return option(func(c *config) { c.logger = 
 // Specialisations is how many sets of shapes a Program keeps compiled; the least recently used one makes room. The default is 16.
 func Specialisations(n int) Option { return option(func(c *config) { c.cache = n }) }
 
-// WithoutPasses switches compiler passes off by name, as RLX_PASSES=-fold,-cse does: cse, dce, fold and inline can be spared. Names
-// of no pass are ignored.
+// WithoutPasses switches compiler passes off by name, as RLX_PASSES=-fold,-cse does; [Passes] lists them. An unknown name is an
+// *OptionError of Compile.
 func WithoutPasses(names ...string) Option {
-	return option(func(c *config) {
-		for _, n := range names {
-			c.off[n] = true
-		}
-	})
+	return option(func(c *config) { c.passes.switchOff(names...) })
 }
+
+// OnlyPasses runs these passes and those that every program needs, as RLX_PASSES=fold,cse does; RLX_PASSES=none is OnlyPasses().
+func OnlyPasses(names ...string) Option { return option(func(c *config) { c.passes.allow(names...) }) }
 
 // Verify checks the graph after every pass.
 func Verify() Option { return option(func(c *config) { c.verify = true }) }
@@ -59,14 +58,9 @@ func newConfig(opts []Option) *config {
 		threads:  min(runtime.GOMAXPROCS(0), runtime.NumCPU()),
 		isa:      os.Getenv("RLX_ISA"),
 		logger:   slog.New(slog.DiscardHandler),
-		off:      map[string]bool{},
 		cache:    16,
 	}
-	for _, p := range strings.Split(os.Getenv("RLX_PASSES"), ",") {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(p), "-"); ok {
-			c.off[name] = true
-		}
-	}
+	c.passes.fromEnv()
 	for _, o := range opts {
 		if o != nil {
 			o.apply(c)

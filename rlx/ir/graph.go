@@ -414,12 +414,29 @@ func (g *Graph) Drop(n *Node) {
 	}
 }
 
+// Restore puts back the node that Drop took last, if nothing was added in between.
+func (g *Graph) Restore(n *Node) error {
+	if n.id != len(g.Nodes) || g.names[n.Name] {
+		return fmt.Errorf("%s: cannot be put back behind node %d, it was number %d", n, len(g.Nodes)-1, n.id)
+	}
+	g.names[n.Name] = true
+	g.Nodes = append(g.Nodes, n)
+	return nil
+}
+
 // Within runs build with n as the origin of all nodes that it adds.
 func (g *Graph) Within(n *Node, build func() []Value) []Value {
-	old := g.from
-	if g.from = n.From; g.from.Op == "" {
-		g.from = Origin{n.Row.Name, n.Name}
+	from := n.From
+	if from.Op == "" {
+		from = Origin{n.Row.Name, n.Name}
 	}
+	return g.WithOrigin(from, build)
+}
+
+// WithOrigin runs build; all nodes that it adds belong to the origin.
+func (g *Graph) WithOrigin(from Origin, build func() []Value) []Value {
+	old := g.from
+	g.from = from
 	defer func() { g.from = old }()
 	return build()
 }

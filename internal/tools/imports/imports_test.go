@@ -40,7 +40,7 @@ var allowed = []rule{
 	{"rlx/internal/prog", []string{"rlx/ir"}, true},
 	{"rlx/internal/ref", []string{"rlx/ir", "rlx/op", "rlx/backend", "rlx/internal/prog"}, true},
 	{"rlx/internal/null", []string{"rlx/ir", "rlx/backend", "rlx/internal/prog"}, true},
-	{"rlx/internal/pass", []string{"rlx/ir", "rlx/backend"}, true},
+	{"rlx/internal/pass", []string{"rlx/ir", "rlx/op", "rlx/backend"}, true},
 	{"rlx/internal/plan", []string{"rlx/ir", "rlx/op", "rlx/internal/prog", "rlx/internal/pass"}, true},
 	{"rlx/internal/exec", []string{"rlx/ir", "rlx/backend", "rlx/internal/prog", "rlx/internal/pass", "rlx/internal/plan", "rlx/internal/ref"}, true},
 	{"csrc/common", []string{"cgo/native"}, true},

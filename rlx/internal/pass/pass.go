@@ -7,42 +7,74 @@ import (
 	"fmt"
 	"hash/maphash"
 	"strings"
+	"time"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
-// Pass is a named step of the pipeline.
+// Pass is a named step of the pipeline: rules, or a function of the whole graph.
 type Pass struct {
-	Name  string
-	Run   func(*ir.Graph) (*ir.Graph, error)
-	Whole bool // Run takes care of the sub-graphs itself; else it runs on each of them first
+	Name   string
+	Doc    string // what it does, in a line
+	Needed bool   // cannot be switched off: later steps rely on it
+	Rules  []Rule
+	Run    func(*ir.Graph) (*ir.Graph, error)
+	Whole  bool // Run takes care of the sub-graphs itself; else it runs on each of them first
 }
 
-// Pipeline runs the passes whose names are not in off, in order. With verify set the graph is checked after each.
-func Pipeline(g *ir.Graph, passes []Pass, off map[string]bool, verify bool) (*ir.Graph, error) {
-	for _, p := range passes {
-		if off[p.Name] {
+// Step is what one pass did.
+type Step struct {
+	Pass          string
+	Before, After *ir.Graph
+	Rules         map[string]int // how often each rule applied
+	Took          time.Duration
+}
+
+// Pipeline runs passes in order.
+type Pipeline struct {
+	Passes  []Pass
+	Support *Support // what rules may ask
+	Skip    func(name string) bool
+	Verify  bool       // checks the graph after every pass
+	Trace   func(Step) // gets every step, nil for nobody
+}
+
+// Run returns g after the passes.
+func (p Pipeline) Run(g *ir.Graph) (*ir.Graph, error) {
+	for _, x := range p.Passes {
+		if !x.Needed && p.Skip != nil && p.Skip(x.Name) {
 			continue
 		}
-		out := g
-		var err error
-		if !p.Whole {
-			out, err = g.MapGraphs(p.Run)
-		}
-		if err == nil {
-			out, err = p.Run(out)
-		}
+		began, count := time.Now(), map[string]int{}
+		out, err := p.one(x, g, count)
 		if err != nil {
 			return nil, err
 		}
-		if verify {
+		if p.Verify {
 			if err := out.Verify(); err != nil {
-				return nil, fmt.Errorf("pass %s broke the graph: %w", p.Name, err)
+				return nil, fmt.Errorf("pass %s broke the graph: %w", x.Name, err)
 			}
+		}
+		if p.Trace != nil {
+			p.Trace(Step{x.Name, g, out, count, time.Since(began)})
 		}
 		g = out
 	}
 	return g, nil
+}
+
+func (p Pipeline) one(x Pass, g *ir.Graph, count map[string]int) (*ir.Graph, error) {
+	run := x.Run
+	if run == nil {
+		run = func(g *ir.Graph) (*ir.Graph, error) { return Rewrite(g, p.Support, x.Rules, count) }
+	}
+	if !x.Whole {
+		var err error
+		if g, err = g.MapGraphs(run); err != nil {
+			return nil, err
+		}
+	}
+	return run(g)
 }
 
 // DCE drops the nodes that no output needs; inputs stay.
