@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define RLX_TABLE_HASH UINT64_C(0xb67ab8bb6eaa7374)
+#define RLX_TABLE_HASH UINT64_C(0x0b97ac5c33f24341)
 
 typedef enum rlx_dtype {
   RLX_INVALID = 0,
@@ -109,109 +109,118 @@ typedef enum rlx_op {
   RLX_OP_ArgSort = 6,
   RLX_OP_Attention = 7,
   RLX_OP_AxialRope2d = 8,
-  RLX_OP_BatchNormInference = 9,
-  RLX_OP_Binary = 10,
-  RLX_OP_Cast = 11,
-  RLX_OP_Clamp = 12,
-  RLX_OP_Compare = 13,
-  RLX_OP_ComplexNormSq = 14,
-  RLX_OP_ComplexNormSqBackward = 15,
-  RLX_OP_Concat = 16,
-  RLX_OP_Conjugate = 17,
-  RLX_OP_Constant = 18,
-  RLX_OP_Conv = 19,
-  RLX_OP_Conv3d = 20,
-  RLX_OP_ConvTranspose2d = 21,
-  RLX_OP_ConvTranspose3d = 22,
-  RLX_OP_Copy = 23,
-  RLX_OP_CumMax = 24,
-  RLX_OP_CumProd = 25,
-  RLX_OP_Cumsum = 26,
-  RLX_OP_CumsumBackward = 27,
-  RLX_OP_DequantMatMul = 28,
-  RLX_OP_DequantMoEWeights = 29,
-  RLX_OP_Dequantize = 30,
-  RLX_OP_DotGeneral = 31,
-  RLX_OP_DoubleSingle = 32,
-  RLX_OP_DynamicUpdateSlice = 33,
-  RLX_OP_Expand = 34,
-  RLX_OP_Fft = 35,
-  RLX_OP_Fma = 36,
-  RLX_OP_FusedConvBiasAct = 37,
-  RLX_OP_FusedResidualLN = 38,
-  RLX_OP_FusedResidualRmsNorm = 39,
-  RLX_OP_GatedResidual = 40,
-  RLX_OP_Gather = 41,
-  RLX_OP_GatherBackward = 42,
-  RLX_OP_GatherElements = 43,
-  RLX_OP_GatherNd = 44,
-  RLX_OP_GroupNorm = 45,
-  RLX_OP_Gru = 46,
-  RLX_OP_Histogram = 47,
-  RLX_OP_If = 48,
-  RLX_OP_Im2Col = 49,
-  RLX_OP_Input = 50,
-  RLX_OP_Interpolate3d = 51,
-  RLX_OP_KvAppend = 52,
-  RLX_OP_LayerNorm = 53,
-  RLX_OP_LayerNorm2d = 54,
-  RLX_OP_Lstm = 55,
-  RLX_OP_MatMul = 56,
-  RLX_OP_Narrow = 57,
-  RLX_OP_OneHot = 58,
-  RLX_OP_Pad = 59,
-  RLX_OP_Param = 60,
-  RLX_OP_Pool = 61,
-  RLX_OP_QConv2d = 62,
-  RLX_OP_QMatMul = 63,
-  RLX_OP_Quantize = 64,
-  RLX_OP_Reduce = 65,
-  RLX_OP_ReluBackward = 66,
-  RLX_OP_Reshape = 67,
-  RLX_OP_Resize = 68,
-  RLX_OP_ResizeNearest2x = 69,
-  RLX_OP_Reverse = 70,
-  RLX_OP_RmsNorm = 71,
-  RLX_OP_RngNormal = 72,
-  RLX_OP_RngUniform = 73,
-  RLX_OP_Rnn = 74,
-  RLX_OP_Roll = 75,
-  RLX_OP_Rope = 76,
-  RLX_OP_RoundToFormat = 77,
-  RLX_OP_Sample = 78,
-  RLX_OP_Scan = 79,
-  RLX_OP_ScatterAdd = 80,
-  RLX_OP_ScatterElements = 81,
-  RLX_OP_ScatterNd = 82,
-  RLX_OP_Slice = 83,
-  RLX_OP_Softmax = 84,
-  RLX_OP_Sort = 85,
-  RLX_OP_SplineActivation = 86,
-  RLX_OP_SplineActivationBackwardCoeff = 87,
-  RLX_OP_SplineActivationBackwardX = 88,
-  RLX_OP_StopGradient = 89,
-  RLX_OP_Tile = 90,
-  RLX_OP_TopK = 91,
-  RLX_OP_Transpose = 92,
-  RLX_OP_Trilu = 93,
-  RLX_OP_Where = 94,
-  RLX_OP_While = 95,
-  RLX_NUM_OPS = 95 /* numbers are 1 to RLX_NUM_OPS */
+  RLX_OP_BatchElementwiseRegion = 9,
+  RLX_OP_BatchNormInference = 10,
+  RLX_OP_Binary = 11,
+  RLX_OP_Cast = 12,
+  RLX_OP_Clamp = 13,
+  RLX_OP_Compare = 14,
+  RLX_OP_ComplexNormSq = 15,
+  RLX_OP_ComplexNormSqBackward = 16,
+  RLX_OP_Concat = 17,
+  RLX_OP_Conjugate = 18,
+  RLX_OP_Constant = 19,
+  RLX_OP_Conv = 20,
+  RLX_OP_Conv3d = 21,
+  RLX_OP_ConvTranspose2d = 22,
+  RLX_OP_ConvTranspose3d = 23,
+  RLX_OP_Copy = 24,
+  RLX_OP_CumMax = 25,
+  RLX_OP_CumProd = 26,
+  RLX_OP_Cumsum = 27,
+  RLX_OP_CumsumBackward = 28,
+  RLX_OP_DequantMatMul = 29,
+  RLX_OP_DequantMoEWeights = 30,
+  RLX_OP_Dequantize = 31,
+  RLX_OP_DotGeneral = 32,
+  RLX_OP_DoubleSingle = 33,
+  RLX_OP_DynamicUpdateSlice = 34,
+  RLX_OP_ElementwiseRegion = 35,
+  RLX_OP_Expand = 36,
+  RLX_OP_Fft = 37,
+  RLX_OP_Fma = 38,
+  RLX_OP_FusedConvBiasAct = 39,
+  RLX_OP_FusedMatMulBiasAct = 40,
+  RLX_OP_FusedMatMulResidual = 41,
+  RLX_OP_FusedResidualLN = 42,
+  RLX_OP_FusedResidualRmsNorm = 43,
+  RLX_OP_FusedSwiGLU = 44,
+  RLX_OP_GatedResidual = 45,
+  RLX_OP_Gather = 46,
+  RLX_OP_GatherBackward = 47,
+  RLX_OP_GatherElements = 48,
+  RLX_OP_GatherNd = 49,
+  RLX_OP_GroupNorm = 50,
+  RLX_OP_Gru = 51,
+  RLX_OP_Histogram = 52,
+  RLX_OP_If = 53,
+  RLX_OP_Im2Col = 54,
+  RLX_OP_Input = 55,
+  RLX_OP_Interpolate3d = 56,
+  RLX_OP_KvAppend = 57,
+  RLX_OP_LayerNorm = 58,
+  RLX_OP_LayerNorm2d = 59,
+  RLX_OP_Lstm = 60,
+  RLX_OP_MatMul = 61,
+  RLX_OP_MatMulRegion = 62,
+  RLX_OP_Narrow = 63,
+  RLX_OP_OneHot = 64,
+  RLX_OP_Pad = 65,
+  RLX_OP_Param = 66,
+  RLX_OP_Pool = 67,
+  RLX_OP_QConv2d = 68,
+  RLX_OP_QMatMul = 69,
+  RLX_OP_Quantize = 70,
+  RLX_OP_Reduce = 71,
+  RLX_OP_ReduceRegion = 72,
+  RLX_OP_ReluBackward = 73,
+  RLX_OP_Reshape = 74,
+  RLX_OP_Resize = 75,
+  RLX_OP_ResizeNearest2x = 76,
+  RLX_OP_Reverse = 77,
+  RLX_OP_RmsNorm = 78,
+  RLX_OP_RngNormal = 79,
+  RLX_OP_RngUniform = 80,
+  RLX_OP_Rnn = 81,
+  RLX_OP_Roll = 82,
+  RLX_OP_Rope = 83,
+  RLX_OP_RoundToFormat = 84,
+  RLX_OP_Sample = 85,
+  RLX_OP_Scan = 86,
+  RLX_OP_ScatterAdd = 87,
+  RLX_OP_ScatterElements = 88,
+  RLX_OP_ScatterNd = 89,
+  RLX_OP_Slice = 90,
+  RLX_OP_Softmax = 91,
+  RLX_OP_Sort = 92,
+  RLX_OP_SplineActivation = 93,
+  RLX_OP_SplineActivationBackwardCoeff = 94,
+  RLX_OP_SplineActivationBackwardX = 95,
+  RLX_OP_StopGradient = 96,
+  RLX_OP_Tile = 97,
+  RLX_OP_TopK = 98,
+  RLX_OP_TransformRegion = 99,
+  RLX_OP_Transpose = 100,
+  RLX_OP_Trilu = 101,
+  RLX_OP_Where = 102,
+  RLX_OP_While = 103,
+  RLX_NUM_OPS = 103 /* numbers are 1 to RLX_NUM_OPS */
 } rlx_op;
 
 static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
     "", "Activation", "ActivationBackward", "AdaLayerNorm", "ArgMax", "ArgMin", "ArgSort", "Attention", "AxialRope2d",
-    "BatchNormInference", "Binary", "Cast", "Clamp", "Compare", "ComplexNormSq", "ComplexNormSqBackward", "Concat",
-    "Conjugate", "Constant", "Conv", "Conv3d", "ConvTranspose2d", "ConvTranspose3d", "Copy", "CumMax", "CumProd",
-    "Cumsum", "CumsumBackward", "DequantMatMul", "DequantMoEWeights", "Dequantize", "DotGeneral", "DoubleSingle",
-    "DynamicUpdateSlice", "Expand", "Fft", "Fma", "FusedConvBiasAct", "FusedResidualLN", "FusedResidualRmsNorm",
+    "BatchElementwiseRegion", "BatchNormInference", "Binary", "Cast", "Clamp", "Compare", "ComplexNormSq",
+    "ComplexNormSqBackward", "Concat", "Conjugate", "Constant", "Conv", "Conv3d", "ConvTranspose2d", "ConvTranspose3d",
+    "Copy", "CumMax", "CumProd", "Cumsum", "CumsumBackward", "DequantMatMul", "DequantMoEWeights", "Dequantize",
+    "DotGeneral", "DoubleSingle", "DynamicUpdateSlice", "ElementwiseRegion", "Expand", "Fft", "Fma", "FusedConvBiasAct",
+    "FusedMatMulBiasAct", "FusedMatMulResidual", "FusedResidualLN", "FusedResidualRmsNorm", "FusedSwiGLU",
     "GatedResidual", "Gather", "GatherBackward", "GatherElements", "GatherNd", "GroupNorm", "Gru", "Histogram", "If",
-    "Im2Col", "Input", "Interpolate3d", "KvAppend", "LayerNorm", "LayerNorm2d", "Lstm", "MatMul", "Narrow", "OneHot",
-    "Pad", "Param", "Pool", "QConv2d", "QMatMul", "Quantize", "Reduce", "ReluBackward", "Reshape", "Resize",
-    "ResizeNearest2x", "Reverse", "RmsNorm", "RngNormal", "RngUniform", "Rnn", "Roll", "Rope", "RoundToFormat", "Sample",
-    "Scan", "ScatterAdd", "ScatterElements", "ScatterNd", "Slice", "Softmax", "Sort", "SplineActivation",
-    "SplineActivationBackwardCoeff", "SplineActivationBackwardX", "StopGradient", "Tile", "TopK", "Transpose", "Trilu",
-    "Where", "While",
+    "Im2Col", "Input", "Interpolate3d", "KvAppend", "LayerNorm", "LayerNorm2d", "Lstm", "MatMul", "MatMulRegion",
+    "Narrow", "OneHot", "Pad", "Param", "Pool", "QConv2d", "QMatMul", "Quantize", "Reduce", "ReduceRegion",
+    "ReluBackward", "Reshape", "Resize", "ResizeNearest2x", "Reverse", "RmsNorm", "RngNormal", "RngUniform", "Rnn",
+    "Roll", "Rope", "RoundToFormat", "Sample", "Scan", "ScatterAdd", "ScatterElements", "ScatterNd", "Slice", "Softmax",
+    "Sort", "SplineActivation", "SplineActivationBackwardCoeff", "SplineActivationBackwardX", "StopGradient", "Tile",
+    "TopK", "TransformRegion", "Transpose", "Trilu", "Where", "While",
 };
 
 typedef enum rlx_UnaryFn {
@@ -289,6 +298,16 @@ typedef struct rlx_AxialRope2dAttrs {
   int64_t layout; /* rlx_HeadLayout */
   int64_t num_heads;
 } rlx_AxialRope2dAttrs;
+
+typedef enum rlx_Prologue {
+    rlx_Prologue_none = 0, rlx_Prologue_resize_nearest_2x = 1,
+} rlx_Prologue;
+
+typedef struct rlx_BatchElementwiseRegionAttrs {
+  rlx_graph body;
+  int64_t num_batch;
+  int64_t prologue; /* rlx_Prologue */
+} rlx_BatchElementwiseRegionAttrs;
 
 typedef struct rlx_BatchNormAttrs {
   int64_t axis;
@@ -438,6 +457,12 @@ typedef struct rlx_DynamicUpdateSliceAttrs {
   int64_t axis;
 } rlx_DynamicUpdateSliceAttrs;
 
+typedef struct rlx_ElementwiseRegionAttrs {
+  rlx_graph body;
+  int64_t prologue; /* rlx_Prologue */
+  int64_t prologue_input;
+} rlx_ElementwiseRegionAttrs;
+
 typedef struct rlx_ExpandAttrs {
   rlx_ints shape;
 } rlx_ExpandAttrs;
@@ -490,10 +515,24 @@ typedef struct rlx_FusedConvAttrs {
   double beta;
 } rlx_FusedConvAttrs;
 
+typedef struct rlx_FusedMatMulAttrs {
+  int64_t activation; /* rlx_ConvActivation */
+  int64_t dtype; /* dtype */
+} rlx_FusedMatMulAttrs;
+
+typedef struct rlx_FusedMatMulResidualAttrs {
+  int64_t none;
+} rlx_FusedMatMulResidualAttrs;
+
 typedef struct rlx_LayerNormAttrs {
   int64_t axis;
   double eps;
 } rlx_LayerNormAttrs;
+
+typedef struct rlx_SwiGLUAttrs {
+  int64_t gate_first; /* bool */
+  int64_t dtype; /* dtype */
+} rlx_SwiGLUAttrs;
 
 typedef struct rlx_GatedResidualAttrs {
   int64_t none;
@@ -574,6 +613,11 @@ typedef struct rlx_LstmAttrs {
 typedef struct rlx_MatMulAttrs {
   int64_t dtype; /* dtype */
 } rlx_MatMulAttrs;
+
+typedef struct rlx_MatMulRegionAttrs {
+  rlx_graph body;
+  int64_t dtype; /* dtype */
+} rlx_MatMulRegionAttrs;
 
 typedef struct rlx_NarrowAttrs {
   int64_t axis;
@@ -660,6 +704,13 @@ typedef struct rlx_ReduceAttrs {
   rlx_ints axes;
   int64_t keep_dims; /* bool */
 } rlx_ReduceAttrs;
+
+typedef struct rlx_ReduceRegionAttrs {
+  rlx_graph body;
+  int64_t fn; /* rlx_ReduceFn */
+  rlx_ints axes;
+  int64_t keep_dims; /* bool */
+} rlx_ReduceRegionAttrs;
 
 typedef struct rlx_ReshapeAttrs {
   rlx_ints shape;
@@ -812,6 +863,10 @@ typedef struct rlx_TopKAttrs {
   int64_t index_dtype; /* dtype */
 } rlx_TopKAttrs;
 
+typedef struct rlx_TransformRegionAttrs {
+  rlx_ints steps;
+} rlx_TransformRegionAttrs;
+
 typedef struct rlx_TransposeAttrs {
   rlx_ints perm;
 } rlx_TransposeAttrs;
@@ -858,6 +913,8 @@ static const uint16_t rlx_enums_Attention[] = {3, 2, 3};
 static const uint32_t rlx_in_Attention[] = {0x03c00, 0x03c00, 0x03c00, 0x03c02, 0x00030};
 static const uint16_t rlx_enums_AxialRope2d[] = {3};
 static const uint32_t rlx_in_AxialRope2d[] = {0x03c00};
+static const uint16_t rlx_enums_BatchElementwiseRegion[] = {2};
+static const uint32_t rlx_in_BatchElementwiseRegion[] = {0x03ffe};
 static const uint32_t rlx_in_BatchNormInference[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00};
 static const uint16_t rlx_enums_Binary[] = {19};
 static const uint32_t rlx_in_Binary[] = {0x7fffe, 0x7fffe};
@@ -891,14 +948,20 @@ static const uint32_t rlx_in_DotGeneral[] = {0x03f30, 0x03f30};
 static const uint16_t rlx_enums_DoubleSingle[] = {10};
 static const uint32_t rlx_in_DoubleSingle[] = {0x01000, 0x01000};
 static const uint32_t rlx_in_DynamicUpdateSlice[] = {0x7fffe, 0x7fffe, 0x013fc};
+static const uint16_t rlx_enums_ElementwiseRegion[] = {2};
+static const uint32_t rlx_in_ElementwiseRegion[] = {0x03ffe};
 static const uint32_t rlx_in_Expand[] = {0x7fffe};
 static const uint16_t rlx_enums_Fft[] = {4, 2};
 static const uint32_t rlx_in_Fft[] = {0x07c00};
 static const uint32_t rlx_in_Fma[] = {0x03ffc, 0x03ffc, 0x03ffc};
 static const uint16_t rlx_enums_FusedConvBiasAct[] = {4, 54};
 static const uint32_t rlx_in_FusedConvBiasAct[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00};
+static const uint16_t rlx_enums_FusedMatMulBiasAct[] = {54};
+static const uint32_t rlx_in_FusedMatMulBiasAct[] = {0x03c00, 0x03c00, 0x03c00};
+static const uint32_t rlx_in_FusedMatMulResidual[] = {0x03c00, 0x03c00, 0x03c00};
 static const uint32_t rlx_in_FusedResidualLN[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00};
 static const uint32_t rlx_in_FusedResidualRmsNorm[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00};
+static const uint32_t rlx_in_FusedSwiGLU[] = {0x03c00};
 static const uint32_t rlx_in_GatedResidual[] = {0x03c00, 0x03c00, 0x03c00};
 static const uint32_t rlx_in_Gather[] = {0x7fffe, 0x013fc};
 static const uint32_t rlx_in_GatherBackward[] = {0x07ffc, 0x013fc};
@@ -918,6 +981,7 @@ static const uint32_t rlx_in_LayerNorm2d[] = {0x03c00, 0x03c00, 0x03c00};
 static const uint16_t rlx_enums_Lstm[] = {3};
 static const uint32_t rlx_in_Lstm[] = {0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x03c00, 0x00030, 0x03c00};
 static const uint32_t rlx_in_MatMul[] = {0x03f30, 0x03f30};
+static const uint32_t rlx_in_MatMulRegion[] = {0x03f30, 0x03f30, 0x03ffe};
 static const uint32_t rlx_in_Narrow[] = {0x7fffe};
 static const uint32_t rlx_in_OneHot[] = {0x013fc};
 static const uint16_t rlx_enums_Pad[] = {4};
@@ -930,6 +994,8 @@ static const uint32_t rlx_in_QMatMul[] = {0x00044, 0x00044, 0x00010, 0x01000};
 static const uint32_t rlx_in_Quantize[] = {0x01c00, 0x03c00, 0x000cc};
 static const uint16_t rlx_enums_Reduce[] = {10};
 static const uint32_t rlx_in_Reduce[] = {0x07ffe};
+static const uint16_t rlx_enums_ReduceRegion[] = {10};
+static const uint32_t rlx_in_ReduceRegion[] = {0x03ffe};
 static const uint32_t rlx_in_ReluBackward[] = {0x03c00, 0x03c00};
 static const uint32_t rlx_in_Reshape[] = {0x7fffe};
 static const uint16_t rlx_enums_Resize[] = {3, 6, 4};
@@ -962,6 +1028,7 @@ static const uint32_t rlx_in_SplineActivationBackwardX[] = {0x03c00, 0x03c00, 0x
 static const uint32_t rlx_in_StopGradient[] = {0x7fffe};
 static const uint32_t rlx_in_Tile[] = {0x7fffe};
 static const uint32_t rlx_in_TopK[] = {0x03ffe};
+static const uint32_t rlx_in_TransformRegion[] = {0x7fffe};
 static const uint32_t rlx_in_Transpose[] = {0x7fffe};
 static const uint32_t rlx_in_Trilu[] = {0x07ffe};
 static const uint32_t rlx_in_Where[] = {0x00002, 0x7fffe, 0x7fffe};
@@ -976,6 +1043,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"ibd", 0, rlx_in_ArgSort, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* ArgSort */
     {"eoeffeii", rlx_enums_Attention, rlx_in_Attention, 0x18, 0x7, 72, 3, 5, 5, 1, 0}, /* Attention */
     {"iifiei", rlx_enums_AxialRope2d, rlx_in_AxialRope2d, 0x0, 0x0, 48, 1, 1, 1, 1, 0}, /* AxialRope2d */
+    {"gie", rlx_enums_BatchElementwiseRegion, rlx_in_BatchElementwiseRegion, 0x0, 0x0, 40, 1, 65535, 1, 255, 0}, /* BatchElementwiseRegion */
     {"if", 0, rlx_in_BatchNormInference, 0x6, 0x1f, 16, 5, 5, 5, 1, 0}, /* BatchNormInference */
     {"e", rlx_enums_Binary, rlx_in_Binary, 0x0, 0x3, 8, 2, 2, 2, 1, 0}, /* Binary */
     {"db", 0, rlx_in_Cast, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Cast */
@@ -1001,12 +1069,16 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"IIIId", 0, rlx_in_DotGeneral, 0x0, 0x3, 72, 2, 2, 2, 1, 0}, /* DotGeneral */
     {"eIb", rlx_enums_DoubleSingle, rlx_in_DoubleSingle, 0x2, 0x0, 32, 1, 2, 2, 1, 0}, /* DoubleSingle */
     {"i", 0, rlx_in_DynamicUpdateSlice, 0x0, 0x3, 8, 3, 3, 3, 1, 0}, /* DynamicUpdateSlice */
+    {"gei", rlx_enums_ElementwiseRegion, rlx_in_ElementwiseRegion, 0x0, 0x0, 40, 0, 65535, 1, 255, 0}, /* ElementwiseRegion */
     {"I", 0, rlx_in_Expand, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Expand */
     {"bieibe", rlx_enums_Fft, rlx_in_Fft, 0x0, 0x0, 48, 1, 1, 1, 1, 0}, /* Fft */
     {"", 0, rlx_in_Fma, 0x0, 0x7, 8, 3, 3, 3, 1, 0}, /* Fma */
     {"IIIeieff", rlx_enums_FusedConvBiasAct, rlx_in_FusedConvBiasAct, 0xc, 0xf, 88, 2, 4, 4, 1, 0}, /* FusedConvBiasAct */
+    {"ed", rlx_enums_FusedMatMulBiasAct, rlx_in_FusedMatMulBiasAct, 0x4, 0x7, 16, 2, 3, 3, 1, 0}, /* FusedMatMulBiasAct */
+    {"", 0, rlx_in_FusedMatMulResidual, 0x0, 0x7, 8, 3, 3, 3, 1, 0}, /* FusedMatMulResidual */
     {"if", 0, rlx_in_FusedResidualLN, 0x1c, 0x1f, 16, 2, 5, 5, 2, 0}, /* FusedResidualLN */
     {"if", 0, rlx_in_FusedResidualRmsNorm, 0x1c, 0x1f, 16, 2, 5, 5, 2, 0}, /* FusedResidualRmsNorm */
+    {"bd", 0, rlx_in_FusedSwiGLU, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* FusedSwiGLU */
     {"", 0, rlx_in_GatedResidual, 0x0, 0x7, 8, 3, 3, 3, 1, 0}, /* GatedResidual */
     {"i", 0, rlx_in_Gather, 0x0, 0x0, 8, 2, 2, 2, 1, 0}, /* Gather */
     {"ii", 0, rlx_in_GatherBackward, 0x0, 0x0, 16, 2, 2, 2, 1, 0}, /* GatherBackward */
@@ -1024,6 +1096,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"f", 0, rlx_in_LayerNorm2d, 0x6, 0x7, 8, 1, 3, 3, 1, 0}, /* LayerNorm2d */
     {"ef", rlx_enums_Lstm, rlx_in_Lstm, 0x1f8, 0x17f, 16, 3, 9, 9, 3, 0}, /* Lstm */
     {"d", 0, rlx_in_MatMul, 0x0, 0x3, 8, 2, 2, 2, 1, 0}, /* MatMul */
+    {"gd", 0, rlx_in_MatMulRegion, 0x0, 0x0, 32, 2, 65535, 3, 255, 0}, /* MatMulRegion */
     {"iii", 0, rlx_in_Narrow, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* Narrow */
     {"iinnd", 0, rlx_in_OneHot, 0x0, 0x0, 56, 1, 1, 1, 1, 0}, /* OneHot */
     {"Ien", rlx_enums_Pad, rlx_in_Pad, 0x0, 0x0, 40, 1, 1, 1, 1, 0}, /* Pad */
@@ -1033,6 +1106,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"iiifd", 0, rlx_in_QMatMul, 0xc, 0x0, 40, 2, 4, 4, 1, 0}, /* QMatMul */
     {"oid", 0, rlx_in_Quantize, 0x4, 0x0, 32, 2, 3, 3, 1, 0}, /* Quantize */
     {"eIb", rlx_enums_Reduce, rlx_in_Reduce, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Reduce */
+    {"geIb", rlx_enums_ReduceRegion, rlx_in_ReduceRegion, 0x0, 0x0, 56, 1, 65535, 1, 1, 0}, /* ReduceRegion */
     {"", 0, rlx_in_ReluBackward, 0x0, 0x3, 8, 2, 2, 2, 1, 0}, /* ReluBackward */
     {"Ib", 0, rlx_in_Reshape, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* Reshape */
     {"IIFeeefbFf", rlx_enums_Resize, rlx_in_Resize, 0x0, 0x0, 112, 1, 1, 1, 1, 0}, /* Resize */
@@ -1059,6 +1133,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"", 0, rlx_in_StopGradient, 0x0, 0x0, 8, 1, 1, 1, 1, 0}, /* StopGradient */
     {"I", 0, rlx_in_Tile, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Tile */
     {"iibd", 0, rlx_in_TopK, 0x0, 0x0, 32, 1, 1, 1, 2, 0}, /* TopK */
+    {"I", 0, rlx_in_TransformRegion, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* TransformRegion */
     {"I", 0, rlx_in_Transpose, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Transpose */
     {"bi", 0, rlx_in_Trilu, 0x0, 0x0, 16, 1, 1, 1, 1, 0}, /* Trilu */
     {"", 0, rlx_in_Where, 0x0, 0x0, 8, 3, 3, 3, 1, 0}, /* Where */

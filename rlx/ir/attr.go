@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"encoding"
 	"fmt"
 	"math"
 	"reflect"
@@ -144,6 +145,17 @@ const (
 	AttrUnknown AttrKind = "unknown"
 )
 
+// IntCoded is a list attribute with a text form of its own, whose command words are integers.
+type IntCoded interface {
+	encoding.TextMarshaler
+	encoding.TextUnmarshaler
+}
+
+var (
+	intCodedType = reflect.TypeFor[IntCoded]()
+	intsType     = reflect.TypeFor[[]int64]()
+)
+
 var enumType = reflect.TypeFor[interface{ EnumValues() []string }]()
 
 func attrKind(t reflect.Type) AttrKind {
@@ -166,6 +178,8 @@ func attrKind(t reflect.Type) AttrKind {
 		return AttrGraph
 	}
 	switch {
+	case reflect.PointerTo(t).Implements(intCodedType) && t.ConvertibleTo(intsType):
+		return AttrInts
 	case t.Implements(enumType):
 		return AttrEnum
 	case t.Kind() == reflect.String:

@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"encoding"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -53,6 +54,11 @@ func (a Attr) format(f reflect.Value) string {
 	case reflect.Slice:
 		if f.IsNil() && !a.Required {
 			return "nil"
+		}
+		if m, ok := f.Interface().(encoding.TextMarshaler); ok {
+			if text, err := m.MarshalText(); err == nil {
+				return string(text)
+			}
 		}
 		parts := make([]string, f.Len())
 		for i := range parts {
@@ -150,6 +156,12 @@ func (a Attr) parse(f reflect.Value, s string) error {
 }
 
 func (a Attr) parseList(f reflect.Value, s string, bad func(error) error) error {
+	if p, ok := f.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if err := p.UnmarshalText([]byte(s)); err != nil {
+			return fmt.Errorf("%s: %w", a.Name, err)
+		}
+		return nil
+	}
 	inner, ok := strings.CutPrefix(strings.TrimSpace(s), "[")
 	inner, ok2 := strings.CutSuffix(inner, "]")
 	if !ok || !ok2 {

@@ -182,9 +182,9 @@ func (t *Infer) Types(from, to int) []Type {
 	return types
 }
 
-// Graphs lists the sub-graphs of attrs in row order, absent ones as nil. Only Control rows have any.
+// Graphs lists the sub-graphs of attrs in row order, absent ones as nil: those of Control rows, and the bodies of regions.
 func (r *Row) Graphs(attrs any) []*Graph {
-	if !r.Has(Control) || attrs == nil {
+	if attrs == nil {
 		return nil
 	}
 	var list []*Graph
@@ -226,12 +226,15 @@ func (g *Graph) EachNode(f func(*Node)) {
 	}
 }
 
-// MapGraphs replaces the sub-graphs of g's nodes, innermost first; g itself is returned where f changes none.
+// MapGraphs replaces the sub-graphs of g's Control nodes, innermost first; g itself is returned where f changes none.
 func (g *Graph) MapGraphs(f func(*Graph) (*Graph, error)) (*Graph, error) {
 	if !slices.ContainsFunc(g.Nodes, func(n *Node) bool { return n.Row.Has(Control) }) {
 		return g, nil
 	}
 	return g.Rebuild(true, func(to *Graph, n *Node, in []Value) ([]Value, error) {
+		if !n.Row.Has(Control) {
+			return nil, nil
+		}
 		subs := n.Graphs()
 		changed := false
 		for i, sub := range subs {

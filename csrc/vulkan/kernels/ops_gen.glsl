@@ -132,6 +132,12 @@
 #define AxialRope2d_layout 4u
 #define AxialRope2d_num_heads 5u
 
+#define BatchElementwiseRegion_body 0u
+#define BatchElementwiseRegion_num_batch 1u
+#define BatchElementwiseRegion_prologue 2u
+#define Prologue_none 0u
+#define Prologue_resize_nearest_2x 1u
+
 #define BatchNormInference_axis 0u
 #define BatchNormInference_eps 1u
 
@@ -295,6 +301,10 @@
 
 #define DynamicUpdateSlice_axis 0u
 
+#define ElementwiseRegion_body 0u
+#define ElementwiseRegion_prologue 1u
+#define ElementwiseRegion_prologue_input 2u
+
 #define Expand_shape 0u
 
 #define Fft_inverse 0u
@@ -373,11 +383,17 @@
 #define ConvActivation_gelu_approx 52u
 #define ConvActivation_recip 53u
 
+#define FusedMatMulBiasAct_activation 0u
+#define FusedMatMulBiasAct_dtype 1u
+
 #define FusedResidualLN_axis 0u
 #define FusedResidualLN_eps 1u
 
 #define FusedResidualRmsNorm_axis 0u
 #define FusedResidualRmsNorm_eps 1u
+
+#define FusedSwiGLU_gate_first 0u
+#define FusedSwiGLU_dtype 1u
 
 #define Gather_axis 0u
 
@@ -430,6 +446,9 @@
 #define Lstm_clip 1u
 
 #define MatMul_dtype 0u
+
+#define MatMulRegion_body 0u
+#define MatMulRegion_dtype 1u
 
 #define Narrow_axis 0u
 #define Narrow_start 1u
@@ -501,6 +520,11 @@
 #define ReduceFn_l1 7u
 #define ReduceFn_l2 8u
 #define ReduceFn_sum_square 9u
+
+#define ReduceRegion_body 0u
+#define ReduceRegion_fn 1u
+#define ReduceRegion_axes 2u
+#define ReduceRegion_keep_dims 3u
 
 #define Reshape_shape 0u
 #define Reshape_allow_zero 1u
@@ -626,6 +650,8 @@
 #define TopK_axis 1u
 #define TopK_largest 2u
 #define TopK_index_dtype 3u
+
+#define TransformRegion_steps 0u
 
 #define Transpose_perm 0u
 
