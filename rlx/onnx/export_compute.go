@@ -7,8 +7,7 @@ import (
 
 // productExports are sums of products.
 var productExports = map[string]exportRow{
-	"MatMul":     direct(emitMatMul),
-	"DotGeneral": composed(),
+	"MatMul": direct(emitMatMul),
 }
 
 // emitMatMul multiplies in the dtype of the result: f32 for f16 and bf16 operands where that is asked for.
@@ -20,16 +19,10 @@ func emitMatMul(x *emission, _ *op.MatMulAttrs) []string {
 
 // normExports are norms and softmax.
 var normExports = map[string]exportRow{
-	"LayerNorm":            inF32(emitLayerNorm),
-	"RmsNorm":              composed(),
-	"Softmax":              inF32(func(x *emission, a *op.SoftmaxAttrs) []string { return x.one("Softmax", attr("axis", a.Axis)) }),
-	"BatchNormInference":   inF32(emitBatchNorm),
-	"GroupNorm":            inF32(emitGroupNorm),
-	"LayerNorm2d":          composed(),
-	"AdaLayerNorm":         composed(),
-	"GatedResidual":        composed(),
-	"FusedResidualLN":      composed(),
-	"FusedResidualRmsNorm": composed(),
+	"LayerNorm":          inF32(emitLayerNorm),
+	"Softmax":            inF32(func(x *emission, a *op.SoftmaxAttrs) []string { return x.one("Softmax", attr("axis", a.Axis)) }),
+	"BatchNormInference": inF32(emitBatchNorm),
+	"GroupNorm":          inF32(emitGroupNorm),
 }
 
 // emitLayerNorm takes known shapes for a gamma that is absent. The operator computes in f32, too little for f64.
@@ -86,14 +79,12 @@ func emitGroupNorm(x *emission, a *op.GroupNormAttrs) []string {
 
 // reduceExports fold axes, run along them or sort them.
 var reduceExports = map[string]exportRow{
-	"Reduce":         direct(emitReduce),
-	"ArgMax":         direct(func(x *emission, a *op.ArgAttrs) []string { return x.arg("ArgMax", a) }),
-	"ArgMin":         direct(func(x *emission, a *op.ArgAttrs) []string { return x.arg("ArgMin", a) }),
-	"Cumsum":         direct(emitCumsum),
-	"CumsumBackward": composed(),
-	"CumProd":        lowered(lowerCumProd),
-	"CumMax":         lowered(lowerCumMax),
-	"Histogram":      composed(),
+	"Reduce":  direct(emitReduce),
+	"ArgMax":  direct(func(x *emission, a *op.ArgAttrs) []string { return x.arg("ArgMax", a) }),
+	"ArgMin":  direct(func(x *emission, a *op.ArgAttrs) []string { return x.arg("ArgMin", a) }),
+	"Cumsum":  direct(emitCumsum),
+	"CumProd": lowered(lowerCumProd),
+	"CumMax":  lowered(lowerCumMax),
 	"TopK": direct(func(x *emission, a *op.TopKAttrs) []string {
 		return x.topK(x.ints(a.K), a.Axis, a.Largest, a.IndexDtype)
 	}),

@@ -22,10 +22,9 @@ var indexExports = map[string]exportRow{
 	"ScatterNd": direct(func(x *emission, a *op.ScatterNdAttrs) []string {
 		return x.scatter("ScatterND", a.Reduction)
 	}),
-	"ScatterAdd":     lowered(lowerScatterAdd),
-	"GatherBackward": composed(),
-	"KvAppend":       composedStatic(),
-	"OneHot":         direct(emitOneHot).elseStatic(),
+	"ScatterAdd": lowered(lowerScatterAdd),
+	"KvAppend":   composedStatic(),
+	"OneHot":     direct(emitOneHot).elseStatic(),
 }
 
 // index is operand i as indices of i32 or i64.

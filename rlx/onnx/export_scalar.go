@@ -33,24 +33,19 @@ func (x *emission) leaf(name string, t *ir.Tensor) string {
 
 // scalarExports are elementwise kinds.
 var scalarExports = map[string]exportRow{
-	"Activation":                    direct(emitActivation),
-	"ActivationBackward":            composed(),
-	"ReluBackward":                  composed(),
-	"Binary":                        elseLowered(direct(emitBinary), lowerBinary),
-	"Compare":                       direct(emitCompare),
-	"Cast":                          direct(emitCast),
-	"Clamp":                         direct(emitClamp),
-	"Where":                         {emit: emitWhere},
-	"Fma":                           lowered(lowerFma),
-	"StopGradient":                  {emit: passed},
-	"DoubleSingle":                  composedStatic(),
-	"RoundToFormat":                 lowered(lowerRoundToFormat),
-	"SplineActivation":              composed(),
-	"SplineActivationBackwardX":     composed(),
-	"SplineActivationBackwardCoeff": composed(),
-	"ComplexNormSq":                 none(noComplex),
-	"ComplexNormSqBackward":         none(noComplex),
-	"Conjugate":                     none(noComplex),
+	"Activation":            direct(emitActivation),
+	"Binary":                elseLowered(direct(emitBinary), lowerBinary),
+	"Compare":               direct(emitCompare),
+	"Cast":                  direct(emitCast),
+	"Clamp":                 direct(emitClamp),
+	"Where":                 {emit: emitWhere},
+	"Fma":                   lowered(lowerFma),
+	"StopGradient":          {emit: passed},
+	"DoubleSingle":          composedStatic(),
+	"RoundToFormat":         lowered(lowerRoundToFormat),
+	"ComplexNormSq":         none(noComplex),
+	"ComplexNormSqBackward": none(noComplex),
+	"Conjugate":             none(noComplex),
 }
 
 const noComplex = "ONNX has no arithmetic on complex64"

@@ -37,10 +37,7 @@ func init() {
 // none is a kind that ONNX has no form for.
 func none(reason string) exportRow { return exportRow{reason: reason} }
 
-// composed is a kind whose own composition is written, whatever its dims are.
-func composed() exportRow { return exportRow{} }
-
-// composedStatic is one whose composition needs known dims.
+// composedStatic is a kind whose composition needs known dims. One that is written as its composition whatever its dims are has no row.
 func composedStatic() exportRow { return exportRow{static: true} }
 
 // direct is a kind with an operator for operands that emit does not refuse, and a composition for others.

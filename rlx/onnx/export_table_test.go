@@ -12,15 +12,15 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
-// TestExportRows wants a row for every kind: with operators, with a composition, or with the reason why there is neither.
+// TestExportRows wants every kind to have operators, a composition, or the reason why there is neither.
 func TestExportRows(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, k := range ir.Rows() {
 		kinds[k.Name] = true
 		r, ok := exportTable[k.Name]
 		switch {
-		case !ok:
-			t.Errorf("%s has no row", k.Name)
+		case !ok && !k.Composite():
+			t.Errorf("%s has neither a row nor a composition", k.Name)
 		case r.emit == nil && r.lower == nil && !k.Composite() && r.reason == "":
 			t.Errorf("%s has neither operators nor a composition nor a reason", k.Name)
 		case r.reason != "" && (r.emit != nil || r.lower != nil):

@@ -9,13 +9,12 @@ import (
 
 // windowExports are convolutions and pools.
 var windowExports = map[string]exportRow{
-	"Conv":             inF32(emitConv),
-	"Conv3d":           inF32(emitConv),
-	"ConvTranspose2d":  inF32(emitConvTranspose),
-	"ConvTranspose3d":  inF32(emitConvTranspose),
-	"FusedConvBiasAct": composed(),
-	"Im2Col":           composedStatic(),
-	"Pool":             inF32(emitPool).elseStatic(),
+	"Conv":            inF32(emitConv),
+	"Conv3d":          inF32(emitConv),
+	"ConvTranspose2d": inF32(emitConvTranspose),
+	"ConvTranspose3d": inF32(emitConvTranspose),
+	"Im2Col":          composedStatic(),
+	"Pool":            inF32(emitPool).elseStatic(),
 }
 
 var autoPadNames = map[op.AutoPad]string{"none": "NOTSET", "valid": "VALID", "same_upper": "SAME_UPPER", "same_lower": "SAME_LOWER"}
