@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
 	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
@@ -39,6 +40,7 @@ func (p *Program) bound(ctx context.Context, values map[string]int64) []pass.Pas
 		{Name: "legalize", Doc: "decomposes what the backend lacks", Whole: true, Needed: true,
 			Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) }},
 		fold, passCSE, passDCE,
+		pass.ConvEpilogue, pass.Regions(p.target.Support), pass.MatMulEpilogue, // last: nothing looks into regions
 	}
 }
 
@@ -75,7 +77,7 @@ type PassInfo struct {
 
 // Passes lists the compiler's passes in the order in which they first run.
 func Passes() []PassInfo {
-	p := &Program{}
+	p := &Program{target: &exec.Target{}}
 	var list []PassInfo
 	for _, x := range append(p.shapeFree(context.Background()), p.bound(context.Background(), nil)...) {
 		if !slices.ContainsFunc(list, func(i PassInfo) bool { return i.Name == x.Name }) {

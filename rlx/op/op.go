@@ -133,3 +133,9 @@ func broadcasts(p, x []ir.Dim) bool {
 
 // CopyRow is the row of Copy, which the planner emits.
 func CopyRow() *ir.Row { return copyOp.Row() }
+
+// The rows that passes ask backends for before they write them.
+func ElementwiseRegionRow() *ir.Row { return elementwiseRegion.Row() }
+func ReduceRegionRow() *ir.Row      { return reduceRegion.Row() }
+func MatMulRegionRow() *ir.Row      { return matMulRegion.Row() }
+func FusedConvRow() *ir.Row         { return fusedConv.Row() }

@@ -1,0 +1,130 @@
+package pass_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rlx-ml/rlx-go/rlx/backend"
+	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
+	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
+)
+
+// everything is a backend with a kernel for every row and dtype.
+func everything() *pass.Support {
+	var caps []backend.Cap
+	for _, r := range ir.Rows() {
+		caps = append(caps, backend.Cap{Op: r.Num(), DTypes: ^uint32(0), Strided: true})
+	}
+	return pass.NewSupport("test", caps, nil)
+}
+
+// rowsOf lists the nodes of a graph but leaves, by kind.
+func rowsOf(g *ir.Graph) string {
+	var list []string
+	for _, n := range g.Nodes {
+		if !n.Row.Has(ir.Leaf) {
+			list = append(list, n.Row.Name)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func late(t *testing.T, g *ir.Graph) *ir.Graph {
+	t.Helper()
+	s := everything()
+	out, err := pass.Pipeline{Passes: []pass.Pass{pass.ConvEpilogue, pass.Regions(s), pass.MatMulEpilogue}, Support: s, Verify: true}.Run(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestRegions wants chains in one node each: where they may end, what may not join, and what stands behind products and in front of reductions.
+func TestRegions(t *testing.T) {
+	type build func(g *ir.Graph, x, y ir.Value)
+	for _, tc := range []struct {
+		name, want string
+		build      build
+	}{
+		{"one node stays", "Activation", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Exp(x)) }},
+		{"a chain", "ElementwiseRegion", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Mul(op.Exp(op.Add(x, y)), 2)) }},
+		{"an inner value is read behind the region", "ElementwiseRegion MatMul", func(g *ir.Graph, x, y ir.Value) {
+			u := op.Add(x, y)
+			g.Output("z", op.Exp(u))
+			g.Output("w", op.MatMul(u, u))
+		}},
+		{"an inner value is read in front of the region's end", "Binary MatMul Softmax ElementwiseRegion", func(g *ir.Graph, x, y ir.Value) {
+			u := op.Add(x, y)
+			v := op.MatMul(u, u)
+			v = op.Softmax(v, -1)
+			g.Output("z", op.Mul(op.Exp(v), u))
+		}},
+		{"an inner value is an output", "ElementwiseRegion", func(g *ir.Graph, x, y ir.Value) {
+			u := op.Add(x, y)
+			g.Output("u", u)
+			g.Output("z", op.Exp(u))
+		}},
+		{"a smaller value is not computed again for each row", "Activation ElementwiseRegion", func(g *ir.Graph, x, y ir.Value) {
+			g.Output("z", op.Neg(op.Add(x, op.Exp(g.Input("b", ir.F32, ir.Dims(4))))))
+		}},
+		{"casts inside", "ElementwiseRegion", func(g *ir.Graph, x, y ir.Value) {
+			g.Output("z", op.Cast(op.Exp(op.Cast(x, ir.F64)), ir.F16))
+		}},
+		{"a reduction of a chain", "ReduceRegion", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Sum(op.Exp(op.Sub(x, y)), -1)) }},
+		{"a reduction over the first axis", "ElementwiseRegion Reduce", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Sum(op.Exp(op.Sub(x, y)), 0)) }},
+		{"a product with bias and activation", "MatMulRegion", func(g *ir.Graph, x, y ir.Value) {
+			g.Output("z", op.Gelu(op.Add(op.MatMul(x, y), g.Input("b", ir.F32, ir.Dims(4)))))
+		}},
+		{"a product with one addition", "MatMulRegion", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Add(x, op.MatMul(x, y))) }},
+		{"a product that is read twice", "MatMul ElementwiseRegion", func(g *ir.Graph, x, y ir.Value) {
+			p := op.MatMul(x, y)
+			g.Output("p", p)
+			g.Output("z", op.Exp(op.Neg(p)))
+		}},
+		{"a product that is broadcast", "MatMul Binary", func(g *ir.Graph, x, y ir.Value) {
+			g.Output("z", op.Add(op.MatMul(x, y), g.Input("b", ir.F32, ir.Dims(2, 4, 4))))
+		}},
+		{"two products", "MatMul MatMulRegion", func(g *ir.Graph, x, y ir.Value) {
+			g.Output("z", op.Mul(op.Silu(op.MatMul(x, y)), op.MatMul(y, x)))
+		}},
+	} {
+		g := ir.NewGraph("g")
+		x, y := g.Input("x", ir.F32, ir.Dims(4, 4)), g.Input("y", ir.F32, ir.Dims(4, 4))
+		tc.build(g, x, y)
+		if err := g.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := rowsOf(late(t, g)); got != tc.want {
+			t.Errorf("%s: got %s, expected %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestConvEpilogue wants bias, residual and activation in the convolution, in this order only.
+func TestConvEpilogue(t *testing.T) {
+	for _, tc := range []struct {
+		name, want string
+		build      func(g *ir.Graph, y, r, b ir.Value) ir.Value
+	}{
+		{"all three", "FusedConvBiasAct", func(g *ir.Graph, y, r, b ir.Value) ir.Value { return op.Relu(op.Add(op.Add(y, b), r)) }},
+		{"the other way round", "FusedConvBiasAct", func(g *ir.Graph, y, r, b ir.Value) ir.Value { return op.Relu(op.Add(r, op.Add(b, y))) }},
+		{"residual before bias", "FusedConvBiasAct Binary", func(g *ir.Graph, y, r, b ir.Value) ir.Value { return op.Add(op.Add(y, r), b) }},
+		{"activation before bias", "FusedConvBiasAct Binary", func(g *ir.Graph, y, r, b ir.Value) ir.Value { return op.Add(op.Relu(y), b) }},
+		{"read twice", "Conv ElementwiseRegion", func(g *ir.Graph, y, r, b ir.Value) ir.Value { g.Output("y", y); return op.Relu(op.Add(y, b)) }},
+		{"added to itself", "Conv Binary", func(g *ir.Graph, y, r, b ir.Value) ir.Value { return op.Add(y, y) }},
+		{"a number for each column", "Conv Binary", func(g *ir.Graph, y, r, b ir.Value) ir.Value { return op.Add(y, g.Input("c", ir.F32, ir.Dims(4))) }},
+	} {
+		g := ir.NewGraph("g")
+		x, w := g.Input("x", ir.F32, ir.Dims(1, 3, 6, 6)), g.Input("w", ir.F32, ir.Dims(4, 3, 3, 3))
+		r, b := g.Input("r", ir.F32, ir.Dims(1, 4, 4, 4)), g.Input("b", ir.F32, ir.Dims(4))
+		y := op.Conv(x, w, op.ConvAttrs{})
+		g.Output("z", tc.build(g, y, r, op.Reshape(b, ir.D(1), ir.D(4), ir.D(1), ir.D(1))))
+		if err := g.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimPrefix(rowsOf(late(t, g)), "Reshape "); strings.ReplaceAll(got, "Reshape ", "") != tc.want {
+			t.Errorf("%s: got %s, expected %s", tc.name, got, tc.want)
+		}
+	}
+}
