@@ -83,7 +83,7 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 // prepare runs the shape-free passes and opens the weights.
 func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	var err error
-	p.graph, err = p.pipeline(p.shapeFree(ctx)).Run(g)
+	p.graph, err = p.pipeline(p.shapeFree(ctx), nil).Run(g)
 	if err != nil {
 		return execError(p.Backend(), err)
 	}
@@ -152,7 +152,7 @@ func (p *Program) eval(ctx context.Context) pass.Eval {
 // build compiles the graph for one set of symbol values.
 func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Program, error) {
 	t0 := time.Now()
-	g, err := p.pipeline(p.bound(ctx, values)).Run(p.graph)
+	g, err := p.pipeline(p.bound(ctx, values), values).Run(p.graph)
 	if err != nil {
 		return nil, execError(p.Backend(), err)
 	}

@@ -50,19 +50,22 @@ var (
 	passCSE    = pass.Pass{Name: "cse", Doc: "computes equal nodes once", Run: pass.CSE}
 )
 
-func (p *Program) pipeline(passes []pass.Pass) pass.Pipeline {
+// pipeline is the passes as the options want them; sizes are nil for those that run before any is known.
+func (p *Program) pipeline(passes []pass.Pass, sizes map[string]int64) pass.Pipeline {
 	l := pass.Pipeline{Passes: passes, Support: p.target.Support, Skip: p.cfg.passes.skips, Verify: p.cfg.verify}
 	if trace := p.cfg.trace; trace != nil {
-		l.Trace = func(s pass.Step) { trace(PassStep{s.Pass, s.Before, s.After, s.Rules, s.Took}) }
+		l.Trace = func(s pass.Step) { trace(PassStep{s.Index, s.Pass, sizes, s.Before, s.After, s.Rules, s.Took}) }
 	}
 	return l
 }
 
 // PassStep is what one pass of a compilation did.
 type PassStep struct {
+	Index         int // in the list of passes that runs
 	Pass          string
-	Before, After *Graph         // equal where it changed nothing
-	Rules         map[string]int // how often each of its rules applied
+	Sizes         map[string]int64 // of the dims that a feed binds; nil for passes that run once, before any is known
+	Before, After *Graph           // equal where it changed nothing
+	Rules         map[string]int   // how often each of its rules applied
 	Took          time.Duration
 }
 

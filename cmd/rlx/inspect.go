@@ -109,13 +109,14 @@ type hostSegment struct {
 func inspectCommand() *cobra.Command {
 	var f inputFlags
 	var text, asJSON bool
-	var name string
+	var name, passes string
 	c := &cobra.Command{
-		Use:   "inspect MODEL [--backend B] [--dim NAME=N]... [--in NAME=VALUE]... [--json | --text]",
+		Use:   "inspect MODEL [--backend B] [--dim NAME=N]... [--in NAME=VALUE]... [--json | --text | --passes[=PASS]]",
 		Short: "Show what a model is, and what it becomes: inputs, dims, ops and where they run, memory, all that is unsupported",
 		Example: `  rlx inspect model.onnx
   rlx inspect model.onnx --backend vulkan --dim batch=4 --dim sequence=128
-  rlx inspect model.onnx --in sr=16000 --json`,
+  rlx inspect model.onnx --in sr=16000 --json
+  rlx inspect model.onnx --passes=regions`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if text && asJSON {
@@ -124,17 +125,37 @@ func inspectCommand() *cobra.Command {
 			if err := checkBackend(name); err != nil {
 				return err
 			}
-			return inspect(c, args[0], name, &f, text, asJSON)
+			if err := checkPass(passes); err != nil {
+				return err
+			}
+			return inspect(c, args[0], name, &f, text, asJSON, passes)
 		},
 	}
 	f.add(c)
 	c.Flags().StringVar(&name, "backend", "", "backend to compile for; empty chooses one, and adds a line for each other")
 	c.Flags().BoolVar(&text, "text", false, "print the graph as text instead")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON instead, for machines")
+	c.Flags().StringVar(&passes, "passes", "", "print what each compiler pass did instead; with a name, the graph before and after that pass")
+	c.Flags().Lookup("passes").NoOptDefVal = "all"
 	return c
 }
 
-func inspect(c *cobra.Command, path, name string, f *inputFlags, text, asJSON bool) error {
+// checkPass refuses a name of no pass.
+func checkPass(name string) error {
+	if name == "" || name == "all" {
+		return nil
+	}
+	var names []string
+	for _, p := range rlx.Passes() {
+		names = append(names, p.Name)
+	}
+	if !slices.Contains(names, name) {
+		return usageError{fmt.Errorf("--passes=%s: no such pass, expected one of %s", name, strings.Join(names, ", "))}
+	}
+	return nil
+}
+
+func inspect(c *cobra.Command, path, name string, f *inputFlags, text, asJSON bool, passes string) error {
 	sig, err := readSignature(path)
 	if err != nil {
 		return err
@@ -144,12 +165,19 @@ func inspect(c *cobra.Command, path, name string, f *inputFlags, text, asJSON bo
 		return err
 	}
 	p := &preparation{sig: sig, values: v, options: backendOptions(name, 0), errOut: c.ErrOrStderr()}
+	var log passLog
+	if passes != "" {
+		p.options = append(p.options, rlx.TracePasses(log.add))
+	}
 	r, failed := p.prepare(c.Context())
 	if err := c.Context().Err(); err != nil {
 		return err
 	}
 	if r != nil {
 		defer r.prog.Close()
+	}
+	if passes != "" {
+		return errors.Join(failed, log.print(c.OutOrStdout(), passes))
 	}
 	if text {
 		if failed != nil {

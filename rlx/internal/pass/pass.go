@@ -24,6 +24,7 @@ type Pass struct {
 
 // Step is what one pass did.
 type Step struct {
+	Index         int // in the list of passes
 	Pass          string
 	Before, After *ir.Graph
 	Rules         map[string]int // how often each rule applied
@@ -41,7 +42,7 @@ type Pipeline struct {
 
 // Run returns g after the passes.
 func (p Pipeline) Run(g *ir.Graph) (*ir.Graph, error) {
-	for _, x := range p.Passes {
+	for i, x := range p.Passes {
 		if !x.Needed && p.Skip != nil && p.Skip(x.Name) {
 			continue
 		}
@@ -56,7 +57,7 @@ func (p Pipeline) Run(g *ir.Graph) (*ir.Graph, error) {
 			}
 		}
 		if p.Trace != nil {
-			p.Trace(Step{x.Name, g, out, count, time.Since(began)})
+			p.Trace(Step{i, x.Name, g, out, count, time.Since(began)})
 		}
 		g = out
 	}
@@ -126,20 +127,31 @@ func CSE(g *ir.Graph) (*ir.Graph, error) {
 	})
 }
 
-// sameConst says that n is no constant, or the constant v bit for bit: their keys hold hashes.
+// sameConst says that n is no constant, or the constant v bit for bit: their keys hold hashes of samples.
 func sameConst(n *ir.Node, v ir.Value) bool {
 	t, ok := n.Out(0).Const()
 	if !ok {
 		return true
 	}
 	u, ok := v.Const()
-	return ok && bytes.Equal(t.Bytes(), u.Bytes())
+	return ok && (t == u || bytes.Equal(t.Bytes(), u.Bytes()))
+}
+
+// sampled is how much of a constant its key reads from each end: enough to tell weights apart without reading all of them.
+const sampled = 2048
+
+func sample(seed maphash.Seed, b []byte) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.Write(b[:min(len(b), sampled)])
+	h.Write(b[max(len(b)-sampled, 0):])
+	return h.Sum64()
 }
 
 // nodeKey is a text that equal computations share; ok is false where a node must stay itself.
 func nodeKey(seed maphash.Seed, n *ir.Node, in []ir.Value) (string, bool) {
 	if t, ok := n.Out(0).Const(); ok {
-		return fmt.Sprintf("const %s%v %x", t.DType(), t.Shape(), maphash.Bytes(seed, t.Bytes())), true
+		return fmt.Sprintf("const %s%v %x", t.DType(), t.Shape(), sample(seed, t.Bytes())), true
 	}
 	if n.Row.Has(ir.Leaf) || n.Row.Has(ir.Random) || n.Row.Has(ir.Control) {
 		return "", false
