@@ -83,7 +83,9 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 // prepare runs the shape-free passes and opens the weights.
 func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	var err error
-	p.graph, err = p.pipeline(p.shapeFree(ctx), nil).Run(g)
+	if p.graph, err = p.pipeline(p.shapeFree(ctx), nil).Run(g); err == nil && p.graph == g { // which the caller may go on building
+		p.graph, err = g.Rebuild(true, func(*ir.Graph, *ir.Node, []ir.Value) ([]ir.Value, error) { return nil, nil })
+	}
 	if err != nil {
 		return execError(p.Backend(), err)
 	}

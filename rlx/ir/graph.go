@@ -441,6 +441,9 @@ func (g *Graph) WithOrigin(from Origin, build func() []Value) []Value {
 	return build()
 }
 
+// AllLive says whether every node is needed by an output, or is an Input.
+func (g *Graph) AllLive() bool { return !slices.Contains(g.live(), false) }
+
 // live marks the nodes that an output needs, and every Input.
 func (g *Graph) live() []bool {
 	live := make([]bool, len(g.Nodes))

@@ -211,6 +211,9 @@ const maxDepth = 16
 // Legalize leaves only nodes that the backend runs natively, views (which the planner turns into strides) and host nodes: what has no
 // kernel is decomposed into what has. Nodes that are none of the three are reported together. Dims must be static.
 func Legalize(g *ir.Graph, s *Support) (*ir.Graph, error) {
+	if !s.ComposeFirst && !slices.ContainsFunc(g.Nodes, func(n *ir.Node) bool { return !s.fine(n) || n.Row.Has(ir.Control) }) {
+		return g, nil
+	}
 	var bad []Unsupported
 	for depth := range maxDepth {
 		changed := false

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,11 +81,17 @@ func (p Pipeline) one(x Pass, g *ir.Graph, count map[string]int) (*ir.Graph, err
 
 // DCE drops the nodes that no output needs; inputs stay.
 func DCE(g *ir.Graph) (*ir.Graph, error) {
+	if g.AllLive() {
+		return g, nil
+	}
 	return g.Rebuild(false, func(*ir.Graph, *ir.Node, []ir.Value) ([]ir.Value, error) { return nil, nil })
 }
 
 // Inline writes control nodes whose operands decide what runs without their control flow: an If by a constant in place of its branch.
 func Inline(g *ir.Graph) (*ir.Graph, error) {
+	if !slices.ContainsFunc(g.Nodes, func(n *ir.Node) bool { return n.Row.Has(ir.Control) }) {
+		return g, nil
+	}
 	for any := false; ; any = true { // each round leaves fewer nodes that can be written so
 		changed := false
 		out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
@@ -110,8 +117,11 @@ func Inline(g *ir.Graph) (*ir.Graph, error) {
 // CSE merges nodes that compute the same: equal row, attributes and operands. Constants merge by their bits, so that -0 and +0 stay
 // two; nodes that draw random numbers merge with none.
 func CSE(g *ir.Graph) (*ir.Graph, error) {
-	seen := map[string][]ir.Value{}
 	seed := maphash.MakeSeed()
+	if !repeats(g, seed) {
+		return g, nil
+	}
+	seen := map[string][]ir.Value{}
 	return g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
 		key, ok := nodeKey(seed, n, in)
 		if !ok {
@@ -125,6 +135,20 @@ func CSE(g *ir.Graph) (*ir.Graph, error) {
 		seen[key] = out
 		return out, err
 	})
+}
+
+// repeats says whether any two nodes have one key. Without such a pair there is nothing to merge further down either.
+func repeats(g *ir.Graph, seed maphash.Seed) bool {
+	seen := make(map[string]bool, len(g.Nodes))
+	for _, n := range g.Nodes {
+		if key, ok := nodeKey(seed, n, n.In); ok {
+			if seen[key] {
+				return true
+			}
+			seen[key] = true
+		}
+	}
+	return false
 }
 
 // sameConst says that n is no constant, or the constant v bit for bit: their keys hold hashes of samples.
