@@ -21,6 +21,7 @@ import (
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/pool"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/quant"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/reduce"
+	_ "github.com/rlx-ml/rlx-go/csrc/cpu/region"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/rng"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/sequence"
 	_ "github.com/rlx-ml/rlx-go/csrc/cpu/shape"

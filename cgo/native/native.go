@@ -239,9 +239,18 @@ func (d *device) Probe(threads int, bytes uint64, seconds float64) (gflops, gbps
 }
 
 type weights struct {
-	d    *device
-	p    *C.rlx_weights
-	pins *runtime.Pinner // of constants that the library may use where they lie
+	d      *device
+	p      *C.rlx_weights
+	pins   *runtime.Pinner // of constants that the library may use where they lie
+	copied int64           // bytes that the library holds copies of
+}
+
+// NativeBytes is what the library holds of the constants, without packed forms.
+func (w *weights) NativeBytes() int64 {
+	if w.p == nil {
+		return 0
+	}
+	return w.copied
 }
 
 // borrowed is the size from which constants stay where they are: a second copy of small ones costs little.
@@ -273,6 +282,9 @@ func (d *device) Weights(parent backend.Weights, constants [][]byte) (backend.We
 			entry.stays = 1
 		} else {
 			pin.Pin(&c[0])
+		}
+		if d.b.stage || entry.stays == 0 || uintptr(unsafe.Pointer(&c[0]))%64 != 0 { // the rule of csrc/cpu/core/weights.cpp
+			w.copied += int64(len(c))
 		}
 		entry.data, entry.bytes = unsafe.Pointer(&c[0]), C.uint64_t(len(c))
 	}

@@ -75,6 +75,7 @@ type program struct {
 	p          *C.rlx_program
 	arenaBytes int64
 	wordsArena int64
+	loaded     int64 // bytes that the library holds of the commands
 	commands   int
 	sizes      [3][]int64 // bytes of each input, output and state
 }
@@ -90,7 +91,7 @@ func (d *device) Load(w backend.Weights, words []uint32) (backend.Program, error
 	if code := C.rlx_shim_load(d.b.t, d.p, from, (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(words))), C.uint64_t(len(words)), &p.p, &info, &e); code != C.RLX_OK {
 		return nil, d.b.failure(code, &e)
 	}
-	p.arenaBytes, p.commands = int64(info.arena_bytes), int(info.commands)
+	p.arenaBytes, p.loaded, p.commands = int64(info.arena_bytes), int64(info.native_bytes), int(info.commands)
 	p.readSizes(words)
 	return p, nil
 }
@@ -117,6 +118,14 @@ func (p *program) readSizes(words []uint32) {
 }
 
 func (p *program) ArenaBytes() int64 { return p.arenaBytes }
+
+// NativeBytes is what the library holds of the program, without arenas.
+func (p *program) NativeBytes() int64 {
+	if p.p == nil {
+		return 0
+	}
+	return p.loaded
+}
 
 func (p *program) Close() error {
 	if p.p == nil {

@@ -80,3 +80,8 @@ RLX_FAMILY_BEGIN(control)
 #include "../control/kernels.h"
 RLX_FAMILY_END
 #endif
+#if __has_include("../region/kernels.h")
+RLX_FAMILY_BEGIN(region)
+#include "../region/kernels.h"
+RLX_FAMILY_END
+#endif

@@ -5,6 +5,7 @@
 
 #include "elementwise.h"
 #include "convert.h"
+#include "../core/isa.h"
 
 namespace rlx {
 namespace elementwise {
@@ -148,27 +149,38 @@ void run(const Call &c, Range r, const Work &w) {
 
 namespace {
 
-// Runs the loop that was found, wrapped for f16 and bf16; none is an fn that the dtype does not have.
-void run_found(const Call &c, Range r, const Lanes &l, Loop loop, Work w, bool bytes) {
-  if (loop == nullptr) return c.fail("C1", "function is not defined for dtype %s", rlx_dtype_names[c.in(0).dtype]);
-  const uint32_t d = c.in(0).dtype;
+// The loop that was found, wrapped for f16 and bf16; null stays null.
+Work found(const Command &c, const Lanes &l, Loop loop, Work w, bool bytes) {
+  const uint32_t d = c.in[0].dtype;
   w.loop = loop;
-  if (d == RLX_F16 || d == RLX_BF16) {
+  if (loop != nullptr && (d == RLX_F16 || d == RLX_BF16)) {
     w.inner = loop;
     w.loop = (bytes ? l.half_bytes : l.half)[d == RLX_BF16][w.inputs - 1];
   }
-  run(c, r, w);
+  return w;
 }
+
+template <class A> const A &attributes(const Command &c) { return *static_cast<const A *>(c.attrs); }
+
+Work plain(Loop loop, int inputs) {
+  Work w;
+  w.inputs = inputs;
+  w.loop = loop;
+  return w;
+}
+
+bool is_half_or_f32(uint32_t dtype) { return dtype == RLX_F32 || (RLX_DTYPES_half >> dtype & 1) != 0; }
+bool is_int(uint32_t dtype) { return (RLX_DTYPES_int >> dtype & 1) != 0; }
 
 // The parameters as the computation has them: rounded to f32 unless it is in f64. The threshold that operands are compared with goes
 // down, so that x <= alpha holds for the same f32 numbers x.
-Work parameters(const Call &c, int inputs) {
-  const rlx_ActivationAttrs &a = c.attrs<rlx_ActivationAttrs>();
+Work parameters(const Command &c, int inputs) {
+  const rlx_ActivationAttrs &a = attributes<rlx_ActivationAttrs>(c);
   Work w;
   w.inputs = inputs;
   w.alpha = a.alpha;
   w.beta = a.beta;
-  if (c.in(0).dtype == RLX_F64) return w;
+  if (c.in[0].dtype == RLX_F64) return w;
   float alpha = float(a.alpha);
   if (a.fn == rlx_UnaryFn_thresholded_relu && double(alpha) > a.alpha) alpha = nextafterf(alpha, -INFINITY);
   w.alpha = double(alpha);
@@ -176,67 +188,60 @@ Work parameters(const Call &c, int inputs) {
   return w;
 }
 
-void activation(const Call &c, Range r, const Lanes &l) {
-  const int fn = int(c.attrs<rlx_ActivationAttrs>().fn);
+Work activation(const Command &c, const Lanes &l) {
+  const int fn = int(attributes<rlx_ActivationAttrs>(c).fn);
+  const uint32_t d = c.in[0].dtype;
+  if (!is_half_or_f32(d) && d != RLX_F64) return plain(is_int(d) ? pick_unary_int(fn, int(d)) : pick_unary_other(fn, int(d)), 1);
   Work w = parameters(c, 1);
-  if (fn == rlx_UnaryFn_identity) {
-    w.loop = pick_copy(rlx_dtype_sizes[c.in(0).dtype]);
-    return run(c, r, w);
+  if (d == RLX_F64) {
+    w.loop = pick_unary_f64(fn);
+    return w;
   }
-  run_found(c, r, l, l.unary(fn), w, c.out(0).dtype == RLX_BOOL);
+  if (fn == rlx_UnaryFn_identity) {
+    w.loop = pick_copy(rlx_dtype_sizes[d]);
+    return w;
+  }
+  return found(c, l, l.unary(fn), w, c.out[0].dtype == RLX_BOOL);
 }
 
-void activation_backward(const Call &c, Range r, const Lanes &l) {
-  run_found(c, r, l, l.backward(int(c.attrs<rlx_ActivationAttrs>().fn)), parameters(c, 2), false);
-}
-
-void relu_backward(const Call &c, Range r, const Lanes &l) {
-  Work w;
-  w.inputs = 2;
-  const uint32_t d = c.in(0).dtype;
-  w.alpha = d == RLX_BF16 ? 1 : 0;  // tells the loop of halves which of them they are
-  w.loop = d == RLX_F32 ? l.relu_backward : d == RLX_F64 ? pick_backward_f64(rlx_UnaryFn_relu) : l.relu_backward_half;
-  run(c, r, w);
-}
-
-Work pair() {
-  Work w;
-  w.inputs = 2;
+Work activation_backward(const Command &c, const Lanes &l) {
+  const int fn = int(attributes<rlx_ActivationAttrs>(c).fn);
+  Work w = parameters(c, 2);
+  if (c.in[0].dtype != RLX_F64) return found(c, l, l.backward(fn), w, false);
+  w.loop = pick_backward_f64(fn);
   return w;
 }
 
-void binary(const Call &c, Range r, const Lanes &l) {
-  run_found(c, r, l, l.binary(int(c.attrs<rlx_BinaryAttrs>().fn)), pair(), false);
+Work relu_backward(const Command &c, const Lanes &l) {
+  const uint32_t d = c.in[0].dtype;
+  Work w = plain(d == RLX_F32 ? l.relu_backward : d == RLX_F64 ? pick_backward_f64(rlx_UnaryFn_relu) : l.relu_backward_half, 2);
+  w.alpha = d == RLX_BF16 ? 1 : 0;  // tells the loop of halves which of them they are
+  return w;
 }
 
-void compare(const Call &c, Range r, const Lanes &l) {
-  run_found(c, r, l, l.compare(int(c.attrs<rlx_CompareAttrs>().fn)), pair(), true);
+Work binary(const Command &c, const Lanes &l) {
+  const int fn = int(attributes<rlx_BinaryAttrs>(c).fn);
+  const uint32_t d = c.in[0].dtype;
+  if (is_half_or_f32(d)) return found(c, l, l.binary(fn), plain(nullptr, 2), false);
+  return plain(d == RLX_F64 ? pick_binary_f64(fn) : is_int(d) ? pick_binary_int(fn, int(d)) : pick_binary_other(fn, int(d)), 2);
 }
 
-void where(const Call &c, Range r, const Lanes &l) {
+Work compare(const Command &c, const Lanes &l) {
+  const int fn = int(attributes<rlx_CompareAttrs>(c).fn);
+  const uint32_t d = c.in[0].dtype;
+  if (is_half_or_f32(d)) return found(c, l, l.compare(fn), plain(nullptr, 2), true);
+  return plain(d == RLX_F64 ? pick_compare_f64(fn) : is_int(d) ? pick_compare_int(fn, int(d)) : pick_compare_other(fn, int(d)), 2);
+}
+
+Work cast(const Command &c, const Lanes &l) {
+  const int from = int(c.in[0].dtype), to = int(c.out[0].dtype);
   Work w;
-  w.inputs = 3;
-  w.loop = l.where(rlx_dtype_sizes[c.out(0).dtype]);
-  run(c, r, w);
-}
-
-void cast(const Call &c, Range r, const Lanes &l) {
-  const int from = int(c.in(0).dtype), to = int(c.out(0).dtype);
-  Work w;
-  w.saturate = c.attrs<rlx_CastAttrs>().saturate != 0;
+  w.saturate = attributes<rlx_CastAttrs>(c).saturate != 0;
   w.lo = from;
   w.hi = to;
   w.loop = from == to ? pick_copy(rlx_dtype_sizes[from]) : l.cast(from, to);
   if (w.loop == nullptr) w.loop = pick_cast(from, to);
-  if (w.loop == nullptr) return c.fail("C2", "%s to %s is not defined", rlx_dtype_names[from], rlx_dtype_names[to]);
-  run(c, r, w);
-}
-
-void fma_kernel(const Call &c, Range r, const Lanes &l) {
-  Work w;
-  w.inputs = 3;
-  w.loop = c.in(0).dtype == RLX_F32 ? l.fma : pick_fma(int(c.in(0).dtype));
-  run(c, r, w);
+  return w;
 }
 
 // A bound as f64: exact, or rounded to odd where a later rounding to fewer bits is the one that counts.
@@ -274,44 +279,67 @@ int64_t bound_int(const Number &n, uint32_t dtype) {
   return int_from_f64(bound_f64(n, false), bits, is_signed);
 }
 
-void clamp(const Call &c, Range r, const Lanes &l) {
-  const rlx_ClampAttrs &a = c.attrs<rlx_ClampAttrs>();
-  const uint32_t d = c.in(0).dtype;
+Work clamp(const Command &c, const Lanes &l) {
+  const rlx_ClampAttrs &a = attributes<rlx_ClampAttrs>(c);
+  const uint32_t d = c.in[0].dtype;
   Work w;
-  if ((RLX_DTYPES_int >> d & 1) != 0) {
+  if (is_int(d)) {
     w.lo = a.min.kind == 0 ? bound_int({3, 0xfff0000000000000u}, d) : bound_int(a.min, d);
     w.hi = a.max.kind == 0 ? bound_int({3, 0x7ff0000000000000u}, d) : bound_int(a.max, d);
     w.loop = pick_clamp(int(d));
-    return run(c, r, w);
+    return w;
   }
   w.alpha = a.min.kind == 0 ? -INFINITY : round_to(bound_f64(a.min, d != RLX_F64), d);
   w.beta = a.max.kind == 0 ? INFINITY : round_to(bound_f64(a.max, d != RLX_F64), d);
-  if (d == RLX_F64) {
-    w.loop = pick_clamp(int(d));
-    return run(c, r, w);
-  }
-  run_found(c, r, l, l.clamp, w, false);
+  if (d != RLX_F64) return found(c, l, l.clamp, w, false);
+  w.loop = pick_clamp(int(d));
+  return w;
 }
 
-void run_plain(const Call &c, Range r, Loop loop, Work w) {
-  w.loop = loop;
-  if (loop == nullptr) return c.fail("C1", "function is not defined for dtype %s", rlx_dtype_names[c.in(0).dtype]);
-  run(c, r, w);
+Work work_in(const Command &c, const Lanes &l) {
+  switch (c.op) {
+    case RLX_OP_Activation: return activation(c, l);
+    case RLX_OP_ActivationBackward: return activation_backward(c, l);
+    case RLX_OP_ReluBackward: return relu_backward(c, l);
+    case RLX_OP_Binary: return binary(c, l);
+    case RLX_OP_Compare: return compare(c, l);
+    case RLX_OP_Where: return plain(l.where(rlx_dtype_sizes[c.out[0].dtype]), 3);
+    case RLX_OP_Cast: return cast(c, l);
+    case RLX_OP_Fma: return plain(c.in[0].dtype == RLX_F32 ? l.fma : pick_fma(int(c.in[0].dtype)), 3);
+    case RLX_OP_Clamp: return clamp(c, l);
+    default: return plain(nullptr, 0);
+  }
+}
+
+void run_work(const Call &c, Range r, const Lanes &l) {
+  const Work w = work_in(*c.cmd, l);
+  if (w.loop != nullptr) return run(c, r, w);
+  if (c.cmd->op == RLX_OP_Cast) return c.fail("C2", "%s to %s is not defined", rlx_dtype_names[c.in(0).dtype], rlx_dtype_names[c.out(0).dtype]);
+  c.fail("C1", "function is not defined for dtype %s", rlx_dtype_names[c.in(0).dtype]);
 }
 
 }  // namespace
 
+Work work_of(const Command &c, int isa) {
+#if defined(RLX_X86)
+  if (isa == ISA_AVX512) return work_in(c, lanes_avx512);
+  if (isa == ISA_AVX2) return work_in(c, lanes_avx2);
+#endif
+  (void)isa;
+  return work_in(c, lanes_generic);
+}
+
 // One entry for each row and instruction set.
-#define RLX_ENTRIES(isa)                                                                                 \
-  void activation_f32_##isa(const Call &c, Range r) { activation(c, r, lanes_##isa); }                   \
-  void activation_backward_f32_##isa(const Call &c, Range r) { activation_backward(c, r, lanes_##isa); } \
-  void relu_backward_f32_##isa(const Call &c, Range r) { relu_backward(c, r, lanes_##isa); }             \
-  void binary_f32_##isa(const Call &c, Range r) { binary(c, r, lanes_##isa); }                           \
-  void compare_f32_##isa(const Call &c, Range r) { compare(c, r, lanes_##isa); }                         \
-  void where_any_##isa(const Call &c, Range r) { where(c, r, lanes_##isa); }                             \
-  void cast_any_##isa(const Call &c, Range r) { cast(c, r, lanes_##isa); }                               \
-  void fma_real_##isa(const Call &c, Range r) { fma_kernel(c, r, lanes_##isa); }                         \
-  void clamp_real_##isa(const Call &c, Range r) { clamp(c, r, lanes_##isa); }
+#define RLX_ENTRIES(isa)                                                                             \
+  void activation_f32_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }                 \
+  void activation_backward_f32_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }        \
+  void relu_backward_f32_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }              \
+  void binary_f32_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }                     \
+  void compare_f32_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }                    \
+  void where_any_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }                      \
+  void cast_any_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }                       \
+  void fma_real_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }                       \
+  void clamp_real_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }
 RLX_ENTRIES(generic)
 #if defined(RLX_X86)
 RLX_ENTRIES(avx2)
@@ -320,28 +348,17 @@ RLX_ENTRIES(avx512)
 
 Split heavy(const Call &c) { return {c.out(0).count, 512}; }
 
-void activation_f64(const Call &c, Range r) { run_plain(c, r, pick_unary_f64(int(c.attrs<rlx_ActivationAttrs>().fn)), parameters(c, 1)); }
-void activation_backward_f64(const Call &c, Range r) {
-  run_plain(c, r, pick_backward_f64(int(c.attrs<rlx_ActivationAttrs>().fn)), parameters(c, 2));
-}
-void binary_f64(const Call &c, Range r) { run_plain(c, r, pick_binary_f64(int(c.attrs<rlx_BinaryAttrs>().fn)), pair()); }
-void compare_f64(const Call &c, Range r) { run_plain(c, r, pick_compare_f64(int(c.attrs<rlx_CompareAttrs>().fn)), pair()); }
-
-void activation_int(const Call &c, Range r) {
-  run_plain(c, r, pick_unary_int(int(c.attrs<rlx_ActivationAttrs>().fn), int(c.in(0).dtype)), Work());
-}
-void binary_int(const Call &c, Range r) { run_plain(c, r, pick_binary_int(int(c.attrs<rlx_BinaryAttrs>().fn), int(c.in(0).dtype)), pair()); }
-void compare_int(const Call &c, Range r) { run_plain(c, r, pick_compare_int(int(c.attrs<rlx_CompareAttrs>().fn), int(c.in(0).dtype)), pair()); }
-
-void activation_other(const Call &c, Range r) {
-  run_plain(c, r, pick_unary_other(int(c.attrs<rlx_ActivationAttrs>().fn), int(c.in(0).dtype)), Work());
-}
-void binary_other(const Call &c, Range r) {
-  run_plain(c, r, pick_binary_other(int(c.attrs<rlx_BinaryAttrs>().fn), int(c.in(0).dtype)), pair());
-}
-void compare_other(const Call &c, Range r) {
-  run_plain(c, r, pick_compare_other(int(c.attrs<rlx_CompareAttrs>().fn), int(c.in(0).dtype)), pair());
-}
+// Dtypes without twins.
+void activation_f64(const Call &c, Range r) { run_work(c, r, lanes_generic); }
+void activation_backward_f64(const Call &c, Range r) { run_work(c, r, lanes_generic); }
+void binary_f64(const Call &c, Range r) { run_work(c, r, lanes_generic); }
+void compare_f64(const Call &c, Range r) { run_work(c, r, lanes_generic); }
+void activation_int(const Call &c, Range r) { run_work(c, r, lanes_generic); }
+void binary_int(const Call &c, Range r) { run_work(c, r, lanes_generic); }
+void compare_int(const Call &c, Range r) { run_work(c, r, lanes_generic); }
+void activation_other(const Call &c, Range r) { run_work(c, r, lanes_generic); }
+void binary_other(const Call &c, Range r) { run_work(c, r, lanes_generic); }
+void compare_other(const Call &c, Range r) { run_work(c, r, lanes_generic); }
 
 }  // namespace elementwise
 }  // namespace rlx

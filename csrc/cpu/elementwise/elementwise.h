@@ -29,6 +29,9 @@ struct Work {
 // Runs w over the elements of Range.
 void run(const Call &c, Range r, const Work &w);
 
+// What a command of this family runs under an instruction set (an Isa). Its loop is null where the family has none for the command.
+Work work_of(const Command &c, int isa);
+
 // The loops of one instruction set. A function gives null where the table has no such function of floats.
 struct Lanes {
   Loop (*unary)(int fn);      // f32; bytes for predicates

@@ -22,6 +22,7 @@ constexpr int64_t kAheadRows = 16;         // of B, for one row panel
 constexpr int64_t kAheadPanels = 4;        // of B, where each row is on a page of its own
 constexpr int64_t kPackedAColumns = 128;   // columns of a unit that pay for packing its rows of A
 constexpr int64_t kPageFloats = 1024;
+constexpr int64_t kWidenDepth = 128;       // a panel that was just widened stays in the first-level cache
 constexpr int64_t kStridedDepth = 8;       // such rows often fall into one cache set: no more than its ways
 
 int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -64,7 +65,7 @@ void fold_batch(GemmF32 *g) {
 
 // A B^T with one column is one row of B A^T; a product commutes, so its bits stay.
 void transpose_column(GemmF32 *g) {
-  if (g->n != 1 || g->m <= 1 || g->c_rs != 1 || g->finish != nullptr || g->packed_b != nullptr) return;
+  if (g->n != 1 || g->m <= 1 || g->c_rs != 1 || g->finish != nullptr || g->packed_b != nullptr || g->widen != nullptr) return;
   const float *a = g->a;
   g->a = g->b;
   g->b = a;
@@ -147,6 +148,7 @@ struct Block {
   const GemmF32 *g;
   View v;
   Slot s;
+  int slot;
   int64_t p0, p1, q0, q1;
 };
 
@@ -167,6 +169,10 @@ const float *panel_of_b(const Block &x, int64_t q, int64_t k0, int64_t kc, int64
   const int64_t cols = g->tiles->cols;
   *stride = cols;
   if (g->packed_b != nullptr) return x.v.b + (q * g->k + k0) * cols;
+  if (g->widen != nullptr) {
+    g->widen(g->widen_ctx, q, k0, kc, x.s.b);
+    return x.s.b;
+  }
   if (g->b_shared) return x.v.b + ((x.v.b_index * g->col_panels + q) * g->k + k0) * cols;
   const float *src = x.v.b + k0 * g->b_rs + q * cols * g->b_cs;
   const int64_t n = min64(cols, g->n - q * cols);
@@ -207,6 +213,7 @@ void run_panel(const Block &x, int64_t q, int64_t k0, int64_t kc) {
   const bool thin = g->row_panels == 1;
   const char *next = reinterpret_cast<const char *>(t.b) + (!thin ? g->k * cols * f : b_stride < kPageFloats ? kAheadRows * t.b_rs : kAheadPanels * cols * f);
   t.ahead_step = thin ? t.b_rs : kLine;
+  if (g->widen != nullptr) next = reinterpret_cast<const char *>(t.b), t.ahead_step = 0;  // there is nothing to fetch
   const float *packed = x.s.a;
   for (int64_t p = x.p0; p < x.p1; p++) {
     const int64_t i = row_start(g, p), h = row_start(g, p + 1) - i;
@@ -214,7 +221,7 @@ void run_panel(const Block &x, int64_t q, int64_t k0, int64_t kc) {
     t.a_rs = g->pack_a ? f : g->a_rs * f;
     t.a_cs = g->pack_a ? h * f : g->a_cs * f;
     t.c = x.v.c + i * g->c_rs + j;
-    t.ahead = next + (p - x.p0) * kc * kLine;
+    t.ahead = next + (p - x.p0) * kc * t.ahead_step;
     run_tile(g, &t, h, n, x.s.c);
     packed += h * kc;
   }
@@ -231,7 +238,7 @@ void run_block(const Block &x) {
       run_panel(x, q, k0, kc);
       if (g->finish == nullptr || k0 + kc < g->k) continue;
       const int64_t j = q * g->tiles->cols;
-      g->finish(g->finish_ctx, x.v.c - g->c, i0, j, i1 - i0, min64(g->tiles->cols, g->n - j), x.v.c + i0 * g->c_rs + j, g->c_rs);
+      g->finish(g->finish_ctx, x.v.c - g->c, i0, j, i1 - i0, min64(g->tiles->cols, g->n - j), x.v.c + i0 * g->c_rs + j, g->c_rs, x.slot);
     }
     k0 += kc;
   } while (k0 < g->k);
@@ -284,9 +291,11 @@ void gemm_f32_plan(GemmF32 *g, int threads) {
   g->row_panels = ceil_div(g->m, t->rows);
   g->col_panels = ceil_div(g->n, t->cols);
   const int64_t height = ceil_div(g->m, g->row_panels);
-  const bool in_place = g->packed_b == nullptr && g->row_panels == 1 && g->b_cs == 1;
+  const bool held = g->packed_b != nullptr || g->widen != nullptr;  // no copy of b is packed here
+  const bool in_place = !held && g->row_panels == 1 && g->b_cs == 1;
   int64_t depth = kDepth;
   if (in_place && g->b_rs >= kPageFloats) depth = height <= 4 ? kStridedDepth : 8 * kStridedDepth;
+  else if (g->widen != nullptr) depth = kWidenDepth;
   else if (g->row_panels == 1 && g->packed_b != nullptr) depth = max64(kDepth, kThinDepthFloats / height);
   g->kc = min64(max64(g->k, 1), depth);
   g->row_block = min64(g->row_panels, max64(1, kRowBlockFloats / (height * g->kc)));
@@ -294,7 +303,7 @@ void gemm_f32_plan(GemmF32 *g, int threads) {
   split(g, threads);
   // One block of rows uses each panel of B once: it packs them itself, or one row panel takes them in place. Where more than one
   // would pack the same panel, all are packed first.
-  g->b_shared = g->packed_b == nullptr && !in_place && (g->row_blocks > 1 || g->b_matrices < g->matrices);
+  g->b_shared = !held && !in_place && (g->row_blocks > 1 || g->b_matrices < g->matrices);
   // Rows a multiple of a page apart share a cache set, which holds 8 of them.
   const bool crowded = height > 8 && g->a_rs % kPageFloats == 0;
   g->pack_a = g->col_block * t->cols >= (crowded ? 2 * t->cols : kPackedAColumns) && (g->row_panels > 1 || crowded);
@@ -322,7 +331,7 @@ void gemm_f32_pack(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, 
 void gemm_f32_run(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, int slot) {
   for (int64_t u = begin; u < end; u++) {
     const int64_t p = u % g->row_blocks * g->row_block, q = u / g->row_blocks % g->col_blocks * g->col_block;
-    Block x{g, view(g, u / (g->row_blocks * g->col_blocks)), slot_of(g, scratch, slot), p, min64(p + g->row_block, g->row_panels),
+    Block x{g, view(g, u / (g->row_blocks * g->col_blocks)), slot_of(g, scratch, slot), slot, p, min64(p + g->row_block, g->row_panels),
             q, min64(q + g->col_block, g->col_panels)};
     if (g->b_shared) x.v.b = static_cast<const float *>(scratch);
     run_block(x);

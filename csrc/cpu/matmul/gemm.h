@@ -23,8 +23,11 @@ namespace matmul {
 constexpr int kMaxGemmBatchRank = 8;
 
 // Called once for each block of C, when its sum is complete and still in cache: rows [i0, i0+m) and columns [j0, j0+n) of the matrix that
-// starts at element c_offset of GemmF32::c. c points at the block's first element.
-typedef void (*GemmFinishF32)(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *c, int64_t c_rs);
+// starts at element c_offset of GemmF32::c. c points at the block's first element; slot is that of gemm_f32_run.
+typedef void (*GemmFinishF32)(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *c, int64_t c_rs, int slot);
+
+// Fills dst with rows [k0, k0+kc) of column panel q of b, as gemm_pack_b does: [kc][gemm_panel_cols()], zero-padded.
+typedef void (*GemmWidenF32)(const void *ctx, int64_t q, int64_t k0, int64_t kc, float *dst);
 
 struct GemmF32 {
   // The problem. Strides count elements and may be zero or negative, except c_rs. C must not overlap A or B.
@@ -34,6 +37,8 @@ struct GemmF32 {
   const float *b;  // unused when packed_b is set
   int64_t b_rs, b_cs;
   const float *packed_b;  // from gemm_pack_b, or null; b_bs then counts the floats of the packed buffer
+  GemmWidenF32 widen;     // or null; makes the panels of b, one for all matrices, as they are used. b and packed_b are then unused
+  const void *widen_ctx;
   float *c;               // rows contiguous
   int64_t c_rs;
   int batch_rank;  // matrices: the product of batch[], strides per batch dim

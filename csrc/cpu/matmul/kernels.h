@@ -4,6 +4,10 @@
 KERNEL(MatMul, f32, generic, strided, whole, matmul_f32)
 PREPARE(MatMul, f32, matmul_f32_prepare)
 
+// Other dtypes run as MatMul and the body behind it.
+KERNEL(MatMulRegion, f32, generic, strided, whole, matmul_region_f32)
+PREPARE(MatMulRegion, f32, matmul_region_f32_prepare)
+
 KERNEL(MatMul, half, generic, strided, whole, matmul_blocked_generic)
 KERNEL(MatMul, half, avx2, strided, whole, matmul_blocked_avx2)
 KERNEL(MatMul, half, avx512, strided, whole, matmul_blocked_avx512)

@@ -2,6 +2,7 @@
 // of y has the same bits whatever the batch, the threads and the packing. Bound: 1.5 K eps sum |a||b|.
 #include "../core/rlx_begin.h"
 
+#include "../region/tile.h"
 #include "gemm.h"
 #include "matmul.h"
 
@@ -15,6 +16,7 @@ int64_t packed_floats(const Command &c) {
   return c.packed == nullptr ? 0 : gemm_packed_b_bytes(b.dims[b.rank - 2], b.dims[b.rank - 1]) / int64_t(sizeof(float));
 }
 
+// g->finish is set, or null, before.
 void plan(const Command &c, int threads, GemmF32 *g) {
   Product p;
   product_of(c, packed_floats(c), &p);
@@ -51,6 +53,95 @@ void matmul_f32(const Call &c, Range) {
   g.a = c.in_ptr<float>(0), g.b = c.in_ptr<float>(1), g.c = c.out_ptr<float>(0);
   plan(*c.cmd, c.threads(), &g);
   gemm_f32(c.pool(), c.threads(), &g, c.scratch, c.cancel());
+}
+
+// ---- MatMulRegion: the body runs over each block of the product while that is in cache. Contract: the bits of the body over the bits of MatMul.
+
+namespace {
+
+// A product of f32 takes the memory of a result of this dtype: each element is read there before a result is put in its place.
+int result_for_product(const Command &c) {
+  for (uint32_t k = 0; k < c.num_out; k++)
+    if (c.out[k].dtype == RLX_F32) return int(k);
+  return -1;
+}
+
+Operand product_operand(const Command &c) {
+  Operand o = c.out[0];
+  o.dtype = RLX_F32;
+  return o;
+}
+
+region::Region region_of(const Command &c, const Operand &product) {
+  region::Region r(c, c.num_in - 1);
+  r.box = region::box_of(product);
+  r.first = &product;
+  r.shift = 1;
+  r.rows = true;
+  return r;
+}
+
+struct Ending {
+  const Call &call;
+  const region::Region &region;
+  char *const *results;
+};
+
+void end_block(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *, int64_t c_rs, int slot) {
+  const Ending &e = *static_cast<const Ending *>(ctx);
+  const int64_t tile = e.region.tile, begin = c_offset + i0 * c_rs + j0;
+  char **table = e.region.enter(slot);
+  const int64_t wide = n < tile ? n : tile, high = n < tile ? tile / n : 1;
+  for (int64_t i = 0; i < m && !e.call.stopped(); i += high)
+    for (int64_t j = 0; j < n; j += wide)
+      e.region.run_rows(table, e.results, begin + i * c_rs + j, m - i < high ? m - i : high, n - j < wide ? n - j : wide, c_rs);
+}
+
+// One column is a row of the transposed product, which has no blocks: the body follows then.
+bool in_blocks(const Command &c) {
+  Product p;
+  product_of(c, packed_floats(c), &p);
+  return p.n > 1;
+}
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) & ~int64_t(63); }
+
+}  // namespace
+
+int32_t matmul_region_f32_prepare(Prepare &prepare) {
+  Command &c = *prepare.cmd;
+  const Operand product = product_operand(c);
+  region::Region r = region_of(c, product);
+  int32_t code = r.number(c);
+  if (code != RLX_OK || product.count == 0) return code;
+  if ((code = pack_constant_b(prepare, int(gemm_panel_cols()), sizeof(float), RLX_F32, pack)) != RLX_OK) return code;
+  for (int threads = 1; threads <= prepare.max_threads; threads++) {
+    GemmF32 g = {};
+    if (in_blocks(c)) g.finish = end_block;
+    plan(c, threads, &g);
+    const int64_t bytes = aligned(r.bytes(threads)) + aligned(g.scratch_bytes);
+    if (bytes > c.scratch) c.scratch = bytes;
+  }
+  if (result_for_product(c) < 0) c.scratch += aligned(product.count * int64_t(sizeof(float)));
+  return RLX_OK;
+}
+
+void matmul_region_f32(const Call &c, Range) {
+  const Operand product = product_operand(*c.cmd);
+  if (product.count == 0) return;
+  region::Region r = region_of(*c.cmd, product);
+  char *scratch = static_cast<char *>(c.scratch), *const *results = reinterpret_cast<char *const *>(c.out_data);
+  Ending e = {c, r, results};
+  GemmF32 g = {};
+  if (in_blocks(*c.cmd)) g.finish = end_block, g.finish_ctx = &e;
+  g.a = c.in_ptr<float>(0), g.b = c.in_ptr<float>(1);
+  const int k = result_for_product(*c.cmd);
+  g.c = k >= 0 ? c.out_ptr<float>(k) : reinterpret_cast<float *>(scratch + c.cmd->scratch - aligned(product.count * int64_t(sizeof(float))));
+  float *y = g.c;
+  r.open(scratch, [&](uint32_t j) { return j == 0 ? y : c.in_data[j + 1]; });
+  plan(*c.cmd, c.threads(), &g);
+  gemm_f32(c.pool(), c.threads(), &g, scratch + aligned(r.bytes(c.threads())), c.cancel());
+  if (g.finish == nullptr && !c.stopped()) region::run_all(c, r, results);
 }
 
 }  // namespace matmul

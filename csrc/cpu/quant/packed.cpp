@@ -180,9 +180,39 @@ void decode_across(const Packed &p, int64_t k, int64_t j, int count, float *to) 
   for (int i = 0; i < count; i++) to[i] = (to[i] - zero_at(p, side + i)) * number_at(p.scale, p.scale_dtype, side + i);
 }
 
+bool on_engine(const Command &c) {
+  const rlx_DequantMatMulAttrs &a = *static_cast<const rlx_DequantMatMulAttrs *>(c.attrs);
+  return c.in[0].dtype == RLX_F32 && a.w_layout == rlx_WeightLayout_kn && (a.scheme == rlx_Scheme_int8_block || a.scheme == rlx_Scheme_int8_block_asym);
+}
+
+void widen_panel(const void *packed, int64_t q, int64_t k0, int64_t kc, float *to) {
+  const Packed &p = *static_cast<const Packed *>(packed);
+  const int64_t cols = matmul::gemm_panel_cols(), j = q * cols, n = p.n - j < cols ? p.n - j : cols;
+  for (int64_t k = k0; k < k0 + kc; k++, to += cols) {
+    decode_across(p, k, j, int(n), to);
+    for (int64_t i = n; i < cols; i++) to[i] = 0;
+  }
+}
+
+void engine_plan(const Command &c, int threads, matmul::GemmF32 *g) {
+  g->k = c.in[0].dims[c.in[0].rank - 1], g->n = c.out[0].dims[c.out[0].rank - 1];
+  g->m = g->n > 0 ? c.out[0].count / g->n : 0;
+  g->a_rs = g->k, g->a_cs = 1, g->c_rs = g->n;
+  g->widen = widen_panel;
+  matmul::gemm_f32_plan(g, threads);
+}
+
 // Halves are widened once.
 int32_t dequant_matmul_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
+  if (on_engine(c)) {
+    for (int threads = 1; threads <= prepare.max_threads; threads++) {
+      matmul::GemmF32 g = {};
+      engine_plan(c, threads, &g);
+      if (g.scratch_bytes > c.scratch) c.scratch = g.scratch_bytes;
+    }
+    return RLX_OK;
+  }
   c.scratch = c.in[0].dtype == RLX_F32 || c.out[0].count == 0 ? 0 : c.in[0].count * int64_t(sizeof(float));
   return RLX_OK;
 }

@@ -4,6 +4,7 @@
 #include "../core/rlx_begin.h"
 #include "../core/kernel.h"
 #include "../elementwise/convert.h"
+#include "../matmul/gemm.h"
 
 namespace rlx {
 namespace quant {
@@ -27,6 +28,12 @@ struct Packed {
 };
 
 Packed packed_of(const Call &c);
+
+// Products of f32 with int8 weights that lie as [k, n] run on the GEMM engine, which widens weights as it uses them: they stay int8 in memory, and
+// results have the bits of MatMul with the weights as f32. engine_plan fills all of g but the pointers to memory.
+bool on_engine(const Command &c);
+void engine_plan(const Command &c, int threads, matmul::GemmF32 *g);
+void widen_panel(const void *packed, int64_t q, int64_t k0, int64_t kc, float *to);  // see matmul::GemmWidenF32
 
 // Weights [k, k + count) of output j, where weights lie in rows; k is a multiple of CHUNK_K and count at most CHUNK_K.
 void decode_row(const Packed &p, int64_t j, int64_t k, int count, float *to);

@@ -1,5 +1,5 @@
 // packed_body.h: DequantMatMul. Weights are decoded a chunk at a time and used for all rows of a block of x. Contract: products of f32,
-// summed in f32 over chunks of 256 along k and in f64 over the chunks, in one order for every split. Text for the anonymous namespace of
+// summed in f32 over chunks of 256 along k and in f64 over the chunks, in one order for every split; on the GEMM engine in f32 over all of k. Text for the anonymous namespace of
 // an instruction set, after vec_<isa>.h, forms.h and step.h.
 
 constexpr int CHUNK_ROWS = 16;  // rows of x that share decoded weights where those lie as [k, n]
@@ -95,8 +95,51 @@ void across_units(void *ctx, int64_t begin, int64_t end, int) {
   }
 }
 
+RLX_FN vf codes_at(const int8_t *w) {
+  int32_t codes[LANES];
+  for (int i = 0; i < LANES; i++) codes[i] = w[i];
+  return to_f(load_i(codes));
+}
+
+// Rows of one panel that share their scales and zeros: codes times the scales, or minus the zeros first.
+template <bool Zeros> RLX_FN void widen_rows(const int8_t *w, int64_t step, const float *scale, const float *zero, int64_t rows, float *to) {
+  const vf s0 = load(scale), s1 = load(scale + LANES);
+  const vf z0 = Zeros ? load(zero) : s0, z1 = Zeros ? load(zero + LANES) : s1;
+  for (int64_t k = 0; k < rows; k++, w += step, to += 2 * LANES) {
+    const vf a = codes_at(w), b = codes_at(w + LANES);
+    store(to, (Zeros ? a - z0 : a) * s0);
+    store(to + LANES, (Zeros ? b - z1 : b) * s1);
+  }
+}
+
+// Whole panels of i8 codes with f32 sides, as most are, where a panel is two vectors wide; widen_panel does the others.
+void widen(const void *packed, int64_t q, int64_t k0, int64_t kc, float *to) {
+  const Packed &p = *static_cast<const Packed *>(packed);
+  const int64_t cols = matmul::gemm_panel_cols(), j = q * cols;
+  if (p.w_dtype != RLX_I8 || p.scale_dtype != RLX_F32 || (p.zero != nullptr && p.zero_dtype != RLX_F32) || p.n - j < cols || cols != 2 * LANES)
+    return widen_panel(packed, q, k0, kc, to);
+  const int8_t *w = reinterpret_cast<const int8_t *>(p.w) + k0 * p.n + j;
+  const float *scale = static_cast<const float *>(p.scale) + j, *zero = p.zero == nullptr ? nullptr : static_cast<const float *>(p.zero) + j;
+  for (int64_t k = k0, rows; k < k0 + kc; k += rows, w += rows * p.n, to += rows * cols) {
+    const int64_t block = k / p.block, left = (block + 1) * p.block - k;
+    rows = left < k0 + kc - k ? left : k0 + kc - k;
+    if (p.zero != nullptr) widen_rows<true>(w, p.n, scale + block * p.n, zero + block * p.n, rows, to);
+    else widen_rows<false>(w, p.n, scale + block * p.n, scale, rows, to);
+  }
+}
+
+void on_the_engine(const Call &c) {
+  const Packed p = packed_of(c);
+  matmul::GemmF32 g = {};
+  g.a = c.in_ptr<float>(0), g.c = c.out_ptr<float>(0), g.widen_ctx = &p;
+  engine_plan(*c.cmd, c.threads(), &g);
+  g.widen = widen;
+  matmul::gemm_f32(c.pool(), c.threads(), &g, c.scratch, c.cancel());
+}
+
 void dequant_matmul(const Call &c) {
   if (c.out(0).count == 0) return;
+  if (on_engine(*c.cmd)) return on_the_engine(c);
   Job j = {&c, packed_of(c), 0, 0, nullptr, static_cast<float *>(c.scratch)};
   j.m = c.out(0).count / j.p.n;
   j.x = c.in_ptr<float>(0);

@@ -58,3 +58,8 @@ KERNEL(CumProd, numeric, generic, strided, scan_split, cum_prod)
 KERNEL(CumMax, real, generic, strided, scan_split, cum_max)
 
 KERNEL(Histogram, real, generic, strided, whole, histogram)
+
+KERNEL(ReduceRegion, bool, generic, strided, whole, reduce_region)
+KERNEL(ReduceRegion, real, generic, strided, whole, reduce_region)
+PREPARE(ReduceRegion, bool, reduce_region_prepare)
+PREPARE(ReduceRegion, real, reduce_region_prepare)

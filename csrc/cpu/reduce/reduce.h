@@ -29,6 +29,7 @@ struct Plan {
 };
 
 Plan plan_of(const Command &c);
+int32_t reduce_prepare(Prepare &);
 
 constexpr int TILE = 256;    // columns that are accumulated together
 constexpr int GATHER = 256;  // elements gathered together

@@ -99,7 +99,7 @@ void check(const char *what, const GemmF32 *g, const float *c, int64_t c_span) {
   }
 }
 
-void double_block(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *c, int64_t c_rs) {
+void double_block(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *c, int64_t c_rs, int) {
   const GemmF32 *g = static_cast<const GemmF32 *>(ctx);
   if (c != g->c + c_offset + i0 * g->c_rs + j0) fail("finish pointer", g, i0, j0, 0, 0);
   for (int64_t i = 0; i < m; i++)

@@ -1,0 +1,167 @@
+// ReduceRegion: the body of a region runs over a few rows at a time, and the kernel of Reduce over what it made, which is still in cache.
+// Contract: the bits of Reduce of the region. The kernel sees the whole tensor, of which only the rows that it is asked for exist: what it
+// does with a row depends on the shape alone.
+#include "../core/rlx_begin.h"
+
+#include "../core/registry.h"
+#include "../region/tile.h"
+#include "reduce.h"
+
+namespace rlx {
+namespace reduce {
+namespace {
+
+constexpr int64_t SLAB_BYTES = 65536;  // of the rows that are made and reduced together, one at least
+
+// The Reduce behind the body, with what it reads.
+struct Inner {
+  Operand x;
+  rlx_ReduceAttrs attrs;
+  Command cmd;
+  int64_t row = 0, high = 0;  // elements of a result where they lie together; results of a slab, 0 where all of x is made first
+
+  explicit Inner(const Command &c, const region::Box &box) : cmd(c) {
+    const rlx_ReduceRegionAttrs &a = *static_cast<const rlx_ReduceRegionAttrs *>(c.attrs);
+    attrs.fn = a.fn, attrs.axes = a.axes, attrs.keep_dims = a.keep_dims;
+    x.dtype = c.out[0].dtype, x.rank = uint32_t(box.rank), x.count = box.count;
+    x.present = x.contiguous = true;
+    int64_t n = 1;
+    for (int d = box.rank - 1; d >= 0; d--) {
+      x.dims[d] = box.dims[d], x.strides[d] = n;
+      n *= box.dims[d];
+    }
+    cmd.op = RLX_OP_Reduce, cmd.num_in = 1, cmd.in = &x, cmd.attrs = &attrs;
+  }
+  Inner(const Inner &) = delete;
+  Inner &operator=(const Inner &) = delete;
+
+  int64_t size() const { return rlx_dtype_sizes[x.dtype]; }
+  int64_t bytes() const { return x.count * size(); }
+
+  // Rows by themselves, if they are short beside the whole.
+  void choose(int threads) {
+    const Plan p = plan_of(cmd);
+    const bool together = p.reduced <= 1 && (p.n <= 1 || p.strides[0][0] == 1) && p.kept <= 1 && (p.count <= 1 || p.kept_strides[0][0] == p.n);
+    row = p.n, high = 0;
+    if (!together || p.blocks > 1 || x.count == 0) return;
+    high = SLAB_BYTES / (row * size());
+    if (high > p.count) high = p.count;
+    if (high < 1) high = 1;
+    if (high * row * size() > bytes() / threads && threads > 1) {
+      const int64_t fair = (p.count + threads - 1) / threads;
+      if (high > fair) high = fair;
+    }
+  }
+};
+
+int64_t aligned(int64_t n) { return (n + 63) & ~int64_t(63); }
+
+// Where the operands broadcast to.
+region::Region region_of(const Command &c) {
+  region::Region r(c, c.num_in);
+  r.box = region::Box();
+  for (uint32_t k = 0; k < c.num_in; k++)
+    if (int(c.in[k].rank) > r.box.rank) r.box.rank = int(c.in[k].rank);
+  for (int d = 0; d < r.box.rank; d++) {
+    r.box.dims[d] = 1;
+    for (uint32_t k = 0; k < c.num_in; k++) {
+      const int at = d - (r.box.rank - int(c.in[k].rank));
+      if (at >= 0 && c.in[k].dims[at] != 1) r.box.dims[d] = c.in[k].dims[at];
+    }
+    r.box.count *= r.box.dims[d];
+  }
+  return r;
+}
+
+struct Job {
+  const Call &call;
+  const region::Region &region;
+  const Call &reduce;
+  const Inner &inner;
+  Kernel kernel;
+  char *slabs;
+  int64_t slab;
+};
+
+// Address arithmetic only: element 0 of x may lie outside of the slab.
+char *before(char *p, int64_t bytes) { return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(p) - uintptr_t(bytes)); }
+
+void slabs(void *ctx, int64_t begin, int64_t end, int slot) {
+  const Job &j = *static_cast<const Job *>(ctx);
+  const int64_t row = j.inner.row, high = j.inner.high, tile = j.region.tile, count = j.inner.x.count / row;
+  char **table = j.region.enter(slot);
+  for (int64_t b = begin; b < end; b++) {
+    const int64_t first = b * high, last = count - first < high ? count : first + high;
+    char *x = before(j.slabs + slot * j.slab, first * row * j.inner.size());
+    for (int64_t at = first * row; at < last * row; at += tile) {
+      if (j.call.stopped()) return;
+      j.region.run(table, &x, at, last * row - at < tile ? last * row - at : tile, at);
+    }
+    Call inner = j.reduce;
+    const void *in[1] = {x};
+    inner.in_data = in;
+    j.kernel(inner, Range{first, last});
+  }
+}
+
+struct Units {
+  const Call &call;
+  Kernel kernel;
+};
+void units(void *ctx, int64_t begin, int64_t end, int) {
+  const Units &u = *static_cast<const Units *>(ctx);
+  if (!u.call.stopped()) u.kernel(u.call, Range{begin, end});
+}
+
+}  // namespace
+
+int32_t reduce_region_prepare(Prepare &q) {
+  Command &c = *q.cmd;
+  region::Region r = region_of(c);
+  const int32_t code = r.number(c);
+  if (code != RLX_OK) return code;
+  Inner inner(c, r.box);
+  Prepare p = q;
+  p.cmd = &inner.cmd;
+  inner.cmd.scratch = 0;
+  reduce_prepare(p);
+  for (int threads = 1; threads <= q.max_threads; threads++) {
+    inner.choose(threads);
+    const int64_t made = inner.high > 0 ? threads * aligned(inner.high * inner.row * inner.size()) : aligned(inner.bytes());
+    const int64_t bytes = (r.box.count > 0 ? aligned(r.bytes(threads)) : 0) + made + aligned(inner.cmd.scratch);
+    if (bytes > c.scratch) c.scratch = bytes;
+  }
+  return RLX_OK;
+}
+
+void reduce_region(const Call &c, Range) {
+  region::Region r = region_of(*c.cmd);
+  Inner inner(*c.cmd, r.box);
+  inner.choose(c.threads());
+  Kernel kernel = nullptr;
+  Splitter split = nullptr;
+  if (!registry_find(RLX_OP_Reduce, inner.x.dtype, &kernel, &split)) return c.fail("C1", "no kernel for %s", rlx_dtype_names[inner.x.dtype]);
+  Call reduce = c;
+  reduce.cmd = &inner.cmd;
+  char *made = static_cast<char *>(c.scratch);
+  if (r.box.count > 0) {
+    r.open(c.scratch, [&](uint32_t j) { return c.in_data[j]; });
+    made += aligned(r.bytes(c.threads()));
+  }
+  if (inner.high > 0) {
+    Job j = {c, r, reduce, inner, kernel, made, aligned(inner.high * inner.row * inner.size())};
+    return c.parallel((inner.x.count / inner.row + inner.high - 1) / inner.high, 1, slabs, &j);
+  }
+  if (r.box.count > 0) run_all(c, r, &made);
+  if (c.stopped()) return;
+  const void *in[1] = {made};
+  reduce.in_data = in;
+  reduce.scratch = made + aligned(inner.bytes());
+  const Split s = split(reduce);
+  Units u = {reduce, kernel};
+  if (s.units == 1) return kernel(reduce, Range{0, 1});
+  c.parallel(s.units, s.grain, units, &u);
+}
+
+}  // namespace reduce
+}  // namespace rlx

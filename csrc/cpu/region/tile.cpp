@@ -1,0 +1,336 @@
+#include "../core/rlx_begin.h"
+
+#include "../core/isa.h"
+#include "tile.h"
+
+namespace rlx {
+namespace region {
+namespace {
+
+constexpr int64_t TILE_BYTES = 32768;  // of all values of a tile
+constexpr int64_t LEAST = 256, MOST = 2048;  // elements of a tile
+
+// The values of a body by kind, as PREPARE leaves them with each command of the body: the result in detail[0], operand k in detail[1 + k].
+enum Kind : int64_t { INPUT, OUTPUT, INNER, CONSTANT };
+int64_t code_of(Kind kind, int64_t i) { return int64_t(kind) << 32 | i; }
+
+const Operand *operand_like(const Operand &o, const Command &c) {
+  for (uint32_t k = 0; k < c.num_in; k++)
+    if (c.in[k].slot == o.slot && c.in[k].index == o.index && c.in[k].offset == o.offset) return c.in + k;
+  return nullptr;
+}
+
+bool single(const Operand &o) { return o.present && o.count == 1; }
+
+template <class T> void repeat_of(char *to, const char *from, int64_t n) {
+  T v;
+  std::memcpy(&v, from, sizeof v);
+  T *y = reinterpret_cast<T *>(to);
+  for (int64_t i = 0; i < n; i++) y[i] = v;
+}
+
+template <class T> void copy_run(T *y, const T *x, int64_t step, int64_t n) {
+  if (step == 1) {
+    std::memcpy(y, x, size_t(n) * sizeof(T));
+  } else if (step == 0) {
+    const T v = *x;
+    for (int64_t i = 0; i < n; i++) y[i] = v;
+  } else {
+    for (int64_t i = 0; i < n; i++) y[i] = x[i * step];
+  }
+}
+
+template <class T> void gather_of(char *to, const Source &s, int64_t begin, int64_t n) {
+  T *y = reinterpret_cast<T *>(to);
+  const T *x = reinterpret_cast<const T *>(s.data);
+  if (!s.doubled) {
+    for (Walk<1> w(s.dims, s.rank, s.strides, begin, begin + n); w.next(); y += w.n) copy_run(y, x + w.at[0], w.step[0], w.n);
+    return;
+  }
+  // The walk gives rows; where in its row a run begins is counted here.
+  const int last = s.rank - 1;
+  const int64_t step = s.strides[0][last];
+  int64_t strides[1][RLX_MAX_RANK], i = begin % s.dims[last];
+  for (int d = 0; d < last; d++) strides[0][d] = s.strides[0][d];
+  strides[0][last] = 0;
+  for (Walk<1> w(s.dims, s.rank, strides, begin, begin + n); w.next(); y += w.n, i = 0)
+    for (int64_t k = 0; k < w.n; k++) y[k] = x[w.at[0] + ((i + k) >> 1) * step];
+}
+
+// The strides of an operand of rank 4 that is read as if its last two axes were doubled: axis 2 becomes two, of which the second stands still.
+void double_axes(const Operand &o, const Box &box, Source *s) {
+  const int lead = box.rank - 4;
+  s->rank = 6;
+  s->dims[0] = 1, s->strides[0][0] = 0;
+  for (int d = 0; d < lead; d++) s->dims[0] *= box.dims[d];
+  for (int d = 0; d < 2; d++) {
+    s->dims[1 + d] = box.dims[lead + d];
+    s->strides[0][1 + d] = o.dims[d] == 1 ? 0 : o.strides[d];
+  }
+  s->dims[3] = o.dims[2], s->strides[0][3] = o.strides[2];
+  s->dims[4] = 2, s->strides[0][4] = 0;
+  s->dims[5] = box.dims[lead + 3], s->strides[0][5] = o.strides[3];
+}
+
+}  // namespace
+
+Box box_of(const Operand &o) {
+  Box b;
+  b.rank = int(o.rank);
+  for (int d = 0; d < b.rank; d++) b.dims[d] = o.dims[d];
+  b.count = o.count;
+  return b;
+}
+
+void gather(char *to, const Source &s, int64_t begin, int64_t n) {
+  if (s.form == DIRECT) {
+    std::memcpy(to, s.data + begin * s.size, size_t(n * s.size));
+    return;
+  }
+  switch (s.size) {
+    case 1: return gather_of<uint8_t>(to, s, begin, n);
+    case 2: return gather_of<uint16_t>(to, s, begin, n);
+    case 4: return gather_of<uint32_t>(to, s, begin, n);
+    default: return gather_of<uint64_t>(to, s, begin, n);
+  }
+}
+
+void repeat(char *to, const char *from, int size, int64_t n) {
+  switch (size) {
+    case 1: return repeat_of<uint8_t>(to, from, n);
+    case 2: return repeat_of<uint16_t>(to, from, n);
+    case 4: return repeat_of<uint32_t>(to, from, n);
+    default: return repeat_of<uint64_t>(to, from, n);
+  }
+}
+
+Region::Region(const Command &c, uint32_t num_inputs)
+    : cmd(&c), body(static_cast<const rlx_program *>(body_of(c, 0))), inputs(num_inputs), outputs(c.num_out), inner(uint32_t(c.detail[0])),
+      constants(uint32_t(c.detail[1])), width(c.detail[2]), tile(c.detail[3]) {}
+
+int32_t Region::number(Command &c) {
+  if (num_bodies(c) != 1 || body->slots[RLX_INPUT] != inputs || body->slots[RLX_OUTPUT] != outputs) return RLX_BAD_WORDS;
+  inner = constants = 0, width = 1;
+  for (uint32_t i = 0; i < body->num_commands; i++) {
+    Command &b = body->command(i);
+    if (b.num_out != 1 || b.num_in == 0 || b.num_in > uint32_t(elementwise::MAX_IN) || !single(b.out[0])) return RLX_BAD_WORDS;
+    if (rlx_dtype_sizes[b.out[0].dtype] > width) width = rlx_dtype_sizes[b.out[0].dtype];
+    for (uint32_t k = 0; k < b.num_in; k++) {
+      const Operand &o = b.in[k];
+      if (!single(o)) return RLX_BAD_WORDS;
+      if (rlx_dtype_sizes[o.dtype] > width) width = rlx_dtype_sizes[o.dtype];
+      int64_t *code = &b.detail[1 + k];
+      *code = -1;
+      switch (o.slot) {
+        case RLX_INPUT:
+          if (o.dtype == operand(o.index).dtype) *code = code_of(INPUT, o.index);
+          break;
+        case RLX_OUTPUT:
+          if (o.dtype == c.out[o.index].dtype) *code = code_of(OUTPUT, o.index);
+          break;
+        case RLX_CONST:
+          for (uint32_t e = 0; e <= i && *code < 0; e++) {
+            const Command &earlier = body->command(e);
+            const Operand *like = operand_like(o, earlier);
+            if (like != nullptr && like < earlier.in + (e == i ? k : earlier.num_in)) *code = earlier.detail[1 + (like - earlier.in)];
+          }
+          if (*code < 0) *code = code_of(CONSTANT, constants++);
+          break;
+        default:
+          for (uint32_t e = i; e > 0 && *code < 0; e--)
+            if (const Command &earlier = body->command(e - 1); earlier.out[0].slot == RLX_ARENA && earlier.out[0].offset == o.offset) *code = earlier.detail[0];
+      }
+      if (*code < 0) return RLX_BAD_WORDS;
+    }
+    const Operand &y = b.out[0];
+    b.detail[0] = -1;
+    if (y.slot == RLX_OUTPUT) {
+      if (y.dtype == c.out[y.index].dtype) b.detail[0] = code_of(OUTPUT, y.index);
+    } else {
+      for (uint32_t e = i; e > 0 && b.detail[0] < 0; e--)
+        if (const Command &earlier = body->command(e - 1); earlier.out[0].slot == RLX_ARENA && earlier.out[0].offset == y.offset) b.detail[0] = earlier.detail[0];
+      if (b.detail[0] < 0) b.detail[0] = code_of(INNER, inner++);
+    }
+    if (b.detail[0] < 0) return RLX_BAD_WORDS;
+    if (b.op != RLX_OP_Copy) {
+      const elementwise::Work w = elementwise::work_of(b, isa_active());
+      if (w.loop == nullptr || w.inputs != int(b.num_in)) return RLX_BAD_WORDS;
+    }
+  }
+  tile = TILE_BYTES / (width * int64_t(values())) / 64 * 64;
+  tile = tile < LEAST ? LEAST : tile > MOST ? MOST : tile;
+  if (box.count < tile) tile = (box.count + 63) / 64 * 64;
+  c.detail[0] = inner, c.detail[1] = constants, c.detail[2] = width, c.detail[3] = tile;
+  return RLX_OK;
+}
+
+Region::Places Region::places() const {
+  const int64_t block = tile * width;
+  Places p;
+  p.source = 0;
+  p.step = p.source + align64(int64_t(inputs) * int64_t(sizeof(Source)));
+  p.table = p.step + align64(int64_t(body->num_commands) * int64_t(sizeof(Step)));
+  p.buffer = p.table + align64(int64_t(values()) * 8);
+  p.shared = p.buffer + align64(int64_t(values()) * 4);
+  int64_t same = constants, own = inner;
+  for (uint32_t j = 0; j < inputs; j++) {
+    const Form form = source_of(j, nullptr).form;
+    same += form == SAME;
+    own += form == GATHERED || (rows && form == DIRECT);
+  }
+  if (rows) own += outputs;
+  p.slots = p.shared + same * block;
+  p.slot = align64(int64_t(values()) * 8) + own * block;
+  return p;
+}
+
+Source Region::source_of(uint32_t j, const void *data) const {
+  const Operand &o = operand(j);
+  Source s;
+  s.data = static_cast<const char *>(data);
+  s.size = rlx_dtype_sizes[o.dtype];
+  s.doubled = int32_t(j) == doubled;
+  if (s.doubled) {
+    double_axes(o, box, &s);
+  } else {
+    const int lead = box.rank - int(o.rank);
+    s.rank = box.rank;
+    for (int d = 0; d < box.rank; d++) {
+      s.dims[d] = box.dims[d];
+      s.strides[0][d] = d < lead || o.dims[d - lead] == 1 ? 0 : o.strides[d - lead];
+    }
+  }
+  s.rank = merge_axes(s.dims, s.rank, s.strides, 1);
+  bool contiguous = !s.doubled, same = true;
+  int64_t want = 1;
+  for (int d = s.rank - 1; d >= 0; d--) {
+    contiguous &= s.strides[0][d] == want;
+    same &= s.strides[0][d] == 0;
+    want *= s.dims[d];
+  }
+  s.form = contiguous ? DIRECT : same ? SAME : GATHERED;
+  return s;
+}
+
+void Region::enter_scratch(void *scratch) {
+  const Places p = places();
+  char *base = static_cast<char *>(scratch);
+  source = reinterpret_cast<Source *>(base + p.source);
+  step = reinterpret_cast<Step *>(base + p.step);
+  shared = reinterpret_cast<char **>(base + p.table);
+  buffer = reinterpret_cast<int32_t *>(base + p.buffer);
+  slots = base + p.slots;
+  slot = p.slot;
+}
+
+void Region::build() {
+  const uint32_t start[4] = {0, inputs, inputs + outputs, inputs + outputs + inner};
+  const int64_t block = tile * width;
+  char *next = slots;
+  int32_t own = 0;
+  for (uint32_t v = 0; v < values(); v++) shared[v] = nullptr, buffer[v] = -1;
+  for (uint32_t j = inputs; j-- > 0;) {
+    const Source &s = source[j];
+    if (s.form == SAME) {
+      shared[j] = next -= block;
+      repeat(next, s.data, s.size, tile);
+    } else if (rows || s.form == GATHERED) {
+      buffer[j] = own++;
+    }
+  }
+  for (uint32_t k = 0; k < outputs && rows; k++) buffer[start[OUTPUT] + k] = own++;
+  for (uint32_t k = 0; k < inner; k++) buffer[start[INNER] + k] = own++;
+  const int isa = isa_active();
+  for (uint32_t i = 0; i < body->num_commands; i++) {
+    const Command &b = body->command(i);
+    Step &s = step[i];
+    if (b.op == RLX_OP_Copy) {
+      s.work = elementwise::Work();
+      s.work.loop = elementwise::pick_copy(rlx_dtype_sizes[b.out[0].dtype]);
+    } else {
+      s.work = elementwise::work_of(b, isa);
+    }
+    s.out = int32_t(start[b.detail[0] >> 32] + uint32_t(b.detail[0]));
+    for (uint32_t k = 0; k < uint32_t(elementwise::MAX_IN); k++) {
+      const int64_t code = b.detail[1 + (k < b.num_in ? k : 0)];
+      const uint32_t v = start[code >> 32] + uint32_t(code);
+      s.in[k] = int32_t(v);
+      if (code >> 32 != CONSTANT || shared[v] != nullptr || k >= b.num_in) continue;
+      const Operand &o = b.in[k];
+      shared[v] = next -= block;
+      repeat(next, static_cast<const char *>(body->weights->data[o.index]) + o.offset, rlx_dtype_sizes[o.dtype], tile);
+    }
+  }
+}
+
+char **Region::enter(int number) const {
+  char *base = slots + number * slot;
+  char **table = reinterpret_cast<char **>(base);
+  base += align64(int64_t(values()) * 8);
+  for (uint32_t v = 0; v < values(); v++) table[v] = buffer[v] >= 0 ? base + buffer[v] * tile * width : shared[v];
+  return table;
+}
+
+void Region::steps_of(char **table, int64_t n) const {
+  for (uint32_t i = 0; i < body->num_commands; i++) {
+    const Step &s = step[i];
+    const void *in[elementwise::MAX_IN] = {table[s.in[0]], table[s.in[1]], table[s.in[2]]};
+    s.work.loop(s.work, in, table[s.out], n);
+  }
+}
+
+void Region::run(char **table, char *const *results, int64_t begin, int64_t n, int64_t to) const {
+  for (uint32_t j = 0; j < inputs; j++) {
+    const Source &s = source[j];
+    if (s.form == DIRECT) table[j] = const_cast<char *>(s.data) + begin * s.size;
+    else if (s.form == GATHERED) gather(table[j], s, begin, n);
+  }
+  for (uint32_t k = 0; k < outputs; k++) table[inputs + k] = results[k] + to * rlx_dtype_sizes[cmd->out[k].dtype];
+  steps_of(table, n);
+}
+
+void Region::run_rows(char **table, char *const *results, int64_t begin, int64_t count, int64_t n, int64_t pitch) const {
+  for (uint32_t j = 0; j < inputs; j++) {
+    const Source &s = source[j];
+    if (s.form == SAME) continue;
+    for (int64_t i = 0; i < count; i++) gather(table[j] + i * n * s.size, s, begin + i * pitch, n);
+  }
+  steps_of(table, count * n);
+  for (uint32_t k = 0; k < outputs; k++) {
+    const int64_t size = rlx_dtype_sizes[cmd->out[k].dtype];
+    for (int64_t i = 0; i < count; i++)
+      std::memcpy(results[k] + (begin + i * pitch) * size, table[inputs + k] + i * n * size, size_t(n * size));
+  }
+}
+
+namespace {
+
+struct Job {
+  const Call &call;
+  const Region &region;
+  char *const *results;
+  int64_t first;
+};
+
+void tiles(void *ctx, int64_t begin, int64_t end, int slot) {
+  const Job &j = *static_cast<const Job *>(ctx);
+  const Region &r = j.region;
+  char **table = r.enter(slot);
+  for (int64_t at = begin * r.tile; at < end * r.tile && at < r.box.count && !j.call.stopped(); at += r.tile) {
+    const int64_t n = r.box.count - at < r.tile ? r.box.count - at : r.tile;
+    if (r.rows) r.run_rows(table, j.results, at, 1, n, 0);
+    else r.run(table, j.results, at, n, j.first + at);
+  }
+}
+
+}  // namespace
+
+void run_all(const Call &c, const Region &r, char *const *results, int64_t first) {
+  constexpr int64_t kWork = 16384;  // elements times commands of a piece of work
+  const int64_t grain = kWork / (r.tile * (1 + int64_t(r.body->num_commands)));
+  Job j = {c, r, results, first};
+  c.parallel((r.box.count + r.tile - 1) / r.tile, grain > 0 ? grain : 1, tiles, &j);
+}
+
+}  // namespace region
+}  // namespace rlx

@@ -1,0 +1,101 @@
+// tile.h: the body of a region over tiles. A tile is a run of elements, in the order of the results, that is short enough for all inner values
+// to stay in the first-level cache: each command of the body runs its own loop (elementwise::work_of) over it. So a region has the bits of its
+// body node by node, whatever the tiles and the threads.
+//
+//   PREPARE   Region r = ...; r.number(c) checks the body and numbers its values; c.scratch = r.bytes(threads)
+//   kernel    r.open(call.scratch, ...); then, for each tile, in memory of one slot: r.enter(slot), r.run(...) or r.run_rows(...)
+#pragma once
+#include "../core/rlx_begin.h"
+#include "../core/program.h"
+#include "../elementwise/elementwise.h"
+
+namespace rlx {
+namespace region {
+
+// The elements that every result has.
+struct Box {
+  int rank = 0;
+  int64_t dims[RLX_MAX_RANK] = {}, count = 1;
+};
+Box box_of(const Operand &o);
+
+// An operand in the order of the results' elements.
+enum Form : int32_t { DIRECT, SAME, GATHERED };  // it lies in this order; has one value; is read through strides
+struct Source {
+  const char *data;
+  int32_t size;  // of an element
+  Form form;
+  bool doubled;  // element i of the last axis is at i / 2
+  int32_t rank;
+  int64_t dims[RLX_MAX_RANK], strides[1][RLX_MAX_RANK];
+};
+
+// Puts elements [begin, begin + n) of an operand side by side.
+void gather(char *to, const Source &s, int64_t begin, int64_t n);
+// n times the element at from.
+void repeat(char *to, const char *from, int size, int64_t n);
+
+// A command of the body: numbers of values in the table of a slot.
+struct Step {
+  elementwise::Work work;
+  int32_t in[elementwise::MAX_IN], out;
+};
+
+struct Region {
+  const Command *cmd;
+  const rlx_program *body;
+  Box box;
+  const Operand *first = nullptr;  // operand 0 of the body where it is none of the command's: a product
+  uint32_t item = 0, shift = 0;    // operand 0 of the body is operand `item` of the command, operand j > 0 is operand j + shift
+  int32_t doubled = -1;            // the operand of the body that the prologue doubles
+  bool rows = false;               // tiles are pieces of rows: operands are gathered, and results put back
+
+  uint32_t inputs, outputs, inner, constants;  // values of the body, numbered in this order
+  int64_t width, tile;                         // bytes of the widest element, elements of a tile
+
+  explicit Region(const Command &c, uint32_t num_inputs);
+
+  const Operand &operand(uint32_t j) const { return j > 0 ? cmd->in[j + shift] : first != nullptr ? *first : cmd->in[item]; }
+  // Checks the body, numbers its values, and chooses the tile.
+  int32_t number(Command &c);
+  int64_t bytes(int threads) const { return places().slots + threads * places().slot; }
+
+  // Lays the region out in scratch; data(j) is element 0 of operand j of the body.
+  template <class F> void open(void *scratch, F data) {
+    enter_scratch(scratch);
+    for (uint32_t j = 0; j < inputs; j++) source[j] = source_of(j, data(j));
+    build();
+  }
+  // The memory of a slot, with the pointers that stay the same from tile to tile.
+  char **enter(int slot) const;
+  // The body over the elements [begin, begin + n), n <= tile; results[k] is element 0 of result k, where they go from element `to` on.
+  void run(char **table, char *const *results, int64_t begin, int64_t n, int64_t to) const;
+  // The same for n elements of each of several rows, pitch elements apart, rows * n <= tile.
+  void run_rows(char **table, char *const *results, int64_t begin, int64_t rows, int64_t n, int64_t pitch) const;
+
+  Source source_of(uint32_t j, const void *data) const;
+
+ private:
+  // Where things lie in the scratch, in bytes.
+  struct Places {
+    int64_t source, step, table, buffer, shared, slots, slot;
+  };
+  Places places() const;
+  uint32_t values() const { return inputs + outputs + inner + constants; }
+  void enter_scratch(void *scratch);
+  void build();
+  void steps_of(char **table, int64_t n) const;
+
+  Source *source = nullptr;
+  Step *step = nullptr;
+  char **shared = nullptr;     // by value: constants and operands of one value, repeated over a tile
+  int32_t *buffer = nullptr;   // by value: its buffer in a slot, -1 for none
+  char *slots = nullptr;
+  int64_t slot = 0;
+};
+
+// Runs all of a region's elements on the threads of the call; element `first` of each result is the first.
+void run_all(const Call &c, const Region &r, char *const *results, int64_t first = 0);
+
+}  // namespace region
+}  // namespace rlx
