@@ -163,7 +163,7 @@ func operandsOf(gr *group) (in []ir.Value, inner map[ir.Value]bool) {
 				if gr.in[v.Node()] || inner[v] || slices.Contains(in, v) {
 					continue
 				}
-				if t, ok := v.Const(); ok && t.Len() == 1 && !keep {
+				if t := fixed(v); t != nil && t.Len() == 1 && !keep {
 					inner[v] = true
 					continue
 				}
@@ -240,7 +240,7 @@ func bodyOf(gr *group, in []ir.Value, inner map[ir.Value]bool) (*ir.Graph, error
 	for i := len(gr.nodes) - 1; i >= 0; i-- {
 		n := gr.nodes[i]
 		for _, v := range n.In {
-			if t, ok := v.Const(); ok && inner[v] && values[v].IsZero() {
+			if t := fixed(v); t != nil && inner[v] && values[v].IsZero() {
 				element, err := ir.FromBytes(t.DType(), nil, t.Bytes())
 				if err != nil {
 					return nil, err

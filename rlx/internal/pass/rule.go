@@ -2,6 +2,7 @@ package pass
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
@@ -82,14 +83,15 @@ func (w *rewriter) counted(to *ir.Graph, first int) {
 
 // node copies n into the new graph, or writes what rules make of it.
 func (w *rewriter) node(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
+	first := len(to.Nodes)
 	out, err := to.Copy(n, in)
 	for range maxRewrites {
 		if err != nil || len(out) == 0 {
 			return out, err
 		}
 		last := out[0].Node()
-		if last.Row.Has(ir.Leaf) || last != to.Nodes[len(to.Nodes)-1] {
-			return out, nil // no new node: it was looked at when it came
+		if last.Row.Has(ir.Leaf) || last.ID() < first || last != to.Nodes[len(to.Nodes)-1] || !slices.Equal(out, last.Results()) {
+			return out, nil // no new node, which was looked at when it came, or one of its results
 		}
 		applied := false
 		if out, applied, err = w.once(to, last); err == nil && !applied {
