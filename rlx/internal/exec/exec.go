@@ -4,6 +4,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/rlx-ml/rlx-go/rlx/backend"
@@ -19,6 +20,7 @@ type Target struct {
 	Device  backend.Device
 	Support *pass.Support
 	Host    *Host // runs staged commands that it has kernels for; nil: package ref runs them all
+	Check   bool  // holds every plan against its graph, and the words against the plan
 	Poison  bool  // the host's memory for staged commands holds NaN where nothing is carried to it: for tests
 }
 
@@ -37,10 +39,16 @@ type Program struct {
 	staged  bool            // some segment runs on the host
 	consts  [][]byte
 
+	base backend.Weights // of the constants that all specialisations share
+	keep int             // idle runners, at most
+
 	mu     sync.Mutex
 	idle   []*Runner
 	out    int // runners in use
 	closed bool
+
+	dividing sync.Mutex
+	divided  *Program // the same commands, one by one; nil until asked for
 }
 
 // Load plans the legal graph g and loads it. weights holds the constants of base.
@@ -49,7 +57,17 @@ func Load(g *ir.Graph, t *Target, base *plan.Constants, weights backend.Weights)
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{Plan: pl, target: t}
+	if t.Check {
+		if _, err := checkPlan(pl); err != nil {
+			return nil, err
+		}
+	}
+	return loadPlan(pl, t, weights)
+}
+
+func loadPlan(pl *plan.Plan, t *Target, weights backend.Weights) (*Program, error) {
+	var err error
+	p := &Program{Plan: pl, target: t, base: weights, keep: max(4, 2*runtime.GOMAXPROCS(0))}
 	for _, c := range pl.Consts {
 		p.consts = append(p.consts, c.Bytes())
 	}
@@ -76,6 +94,9 @@ func (p *Program) loadNative(weights backend.Weights) error {
 		whole.Commands = append(whole.Commands, s.Command)
 	}
 	words, err := prog.Encode(&whole)
+	if err == nil && p.target.Check {
+		err = checkWords(&whole, words)
+	}
 	if err != nil {
 		return err
 	}
@@ -177,18 +198,34 @@ func (p *Program) Release(r *Runner) {
 	p.returned(r)
 }
 
-// returned counts a runner that came back, or that could not be made, and frees a closed program with the last.
+// returned counts a runner that came back, or that could not be made, and frees a closed program with the last. Runners beyond those that
+// can compute at a time are not kept: a crowd of runs leaves no more memory behind than a few.
 func (p *Program) returned(r *Runner) {
 	p.mu.Lock()
-	p.out--
-	if r != nil {
+	kept := r != nil && (len(p.idle) < p.keep || p.closed)
+	if kept {
 		p.idle = append(p.idle, r)
+		p.out--
 	}
-	free := p.closed && p.out == 0
+	free := kept && p.closed && p.out == 0
 	p.mu.Unlock()
+	if !kept {
+		free = p.drop(r)
+	}
 	if free {
 		p.free()
 	}
+}
+
+// drop closes a runner while it counts as in use, so that the program outlives it; true if the program is to be freed.
+func (p *Program) drop(r *Runner) bool {
+	if r != nil {
+		r.close()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out--
+	return p.closed && p.out == 0
 }
 
 // Close frees the program once no run uses it: now, or when the last runner comes back.
@@ -205,6 +242,9 @@ func (p *Program) Close() error {
 
 func (p *Program) free() error {
 	var errs []error
+	if p.divided != nil {
+		errs = append(errs, p.divided.Close())
+	}
 	for _, r := range p.idle {
 		errs = append(errs, r.close())
 	}

@@ -96,12 +96,24 @@ func (r *Runner) carries() bool { return r.p.native != nil && r.host.Arena != r.
 func (r *Runner) close() error {
 	var errs []error
 	if r.args.Arena != nil {
-		errs = append(errs, r.args.Arena.Close())
+		errs = append(errs, closeArena(r.p.native, r.args.Arena))
 	}
 	if r.host.Arena != nil && r.host.Arena != r.args.Arena {
-		errs = append(errs, r.host.Arena.Close())
+		var from backend.Program
+		if r.p.host != nil {
+			from = r.p.host.program
+		}
+		errs = append(errs, closeArena(from, r.host.Arena))
 	}
 	return errors.Join(errs...)
+}
+
+// closeArena closes an arena of p, which may count them.
+func closeArena(p backend.Program, a backend.Arena) error {
+	if c, ok := p.(interface{ CloseArena(backend.Arena) error }); ok {
+		return c.CloseArena(a)
+	}
+	return a.Close()
 }
 
 // SetInput and SetOutput bind the memory of the next run.
@@ -111,8 +123,20 @@ func (r *Runner) SetOutput(i int, b []byte) { r.args.Outputs[i] = b }
 // Args are the arguments of the next run, for options such as the profile.
 func (r *Runner) Args() *backend.RunArgs { return &r.args }
 
+// Watch is told of each step when its operands are where it reads them, and when it has run; nothing else runs between the calls. An error
+// ends the run with it.
+type Watch interface {
+	Before(step int) error
+	After(step int) error
+}
+
 // Run executes the program on the bound memory. A cancelled context stops it within a tile and gives the context's error.
-func (r *Runner) Run(ctx context.Context) error {
+func (r *Runner) Run(ctx context.Context) error { return r.run(ctx, nil) }
+
+// RunWatched is Run on a runner of a divided program.
+func (r *Runner) RunWatched(ctx context.Context, w Watch) error { return r.run(ctx, w) }
+
+func (r *Runner) run(ctx context.Context, w Watch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -137,18 +161,44 @@ func (r *Runner) Run(ctx context.Context) error {
 		if counters != nil {
 			r.args.Counters = counters[s.First:s.End]
 		}
-		if err = r.segment(i, s); err != nil {
+		if w != nil {
+			if err := r.watched(ctx, i, s, w); err != nil {
+				return err
+			}
+		} else if err = r.segment(i, s); err != nil {
 			break
 		}
 	}
 	r.args.Profile, r.args.Counters = profile, counters
-	if err != nil {
-		if ctxErr := ctx.Err(); ctxErr != nil {
-			return ctxErr
-		}
-		return r.p.at(err)
+	return r.ended(ctx, err)
+}
+
+// ended is what a run gives that err ended.
+func (r *Runner) ended(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return ctxErr
+	}
+	return r.p.at(err)
+}
+
+// watched runs a segment of a divided program: one step, or the separator behind one.
+func (r *Runner) watched(ctx context.Context, i int, s *plan.Segment, w Watch) error {
+	if i%2 == 1 {
+		return nil
+	}
+	if err := r.ended(ctx, r.bring(i, s)); err != nil {
+		return err
+	}
+	if err := w.Before(s.First); err != nil {
+		return err
+	}
+	if err := r.ended(ctx, r.compute(s)); err != nil {
+		return err
+	}
+	return w.After(s.First)
 }
 
 // reset begins a run.
@@ -177,11 +227,21 @@ func (r *Runner) cancel() {
 var start = time.Now()
 
 func (r *Runner) segment(i int, s *plan.Segment) error {
-	if r.regions != nil {
-		if err := r.carry(r.regions[i], s.Host); err != nil {
-			return err
-		}
+	if err := r.bring(i, s); err != nil {
+		return err
 	}
+	return r.compute(s)
+}
+
+// bring carries what the segment reads to its side.
+func (r *Runner) bring(i int, s *plan.Segment) error {
+	if r.regions == nil {
+		return nil
+	}
+	return r.carry(r.regions[i], s.Host)
+}
+
+func (r *Runner) compute(s *plan.Segment) error {
 	if s.Host {
 		return r.staged(s)
 	}

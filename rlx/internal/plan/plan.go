@@ -29,6 +29,9 @@ type Step struct {
 	Command prog.Command
 	Node    *ir.Node
 	Place   Place
+
+	moved  ir.Value // by a copy of the planner's own
+	bodies []*Plan  // of the sub-graphs
 }
 
 // Plan is a program with what it needs.
@@ -40,6 +43,9 @@ type Plan struct {
 	Base     int
 	Peak     int64 // arena bytes
 	Bound    int64 // the least that any plan of the same order needs
+
+	graph  *ir.Graph
+	consts *Constants
 }
 
 // Constants numbers the tensors of a program and of its specialisations: base is shared by all.
@@ -164,21 +170,21 @@ func build(g *ir.Graph, s *pass.Support, base *Constants) (*planner, error) {
 }
 
 // body plans a sub-graph. Its constants are numbered with those of the graph around it.
-func (p *planner) body(g *ir.Graph, s *pass.Support) (*prog.Program, error) {
+func (p *planner) body(g *ir.Graph, s *pass.Support) (*prog.Program, *Plan, error) {
 	b, err := layout(g, s, p.consts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	words := b.plan.Program
 	for _, step := range b.plan.Steps {
 		words.Commands = append(words.Commands, step.Command)
 	}
-	return &words, nil
+	return &words, b.plan, nil
 }
 
 // layout plans g, or a sub-graph, and numbers its constants in consts.
 func layout(g *ir.Graph, s *pass.Support, consts *Constants) (*planner, error) {
-	p := &planner{g: g, s: s, plan: &Plan{}, consts: consts, where: map[ir.Value]*storage{}, copies: map[ir.Value]*storage{},
+	p := &planner{g: g, s: s, plan: &Plan{graph: g, consts: consts}, consts: consts, where: map[ir.Value]*storage{}, copies: map[ir.Value]*storage{},
 		outputs: map[ir.Value]int{}, lastUse: map[ir.Value]int{}, order: schedule(g, s)}
 	if err := p.bindings(); err != nil {
 		return nil, err
@@ -298,7 +304,7 @@ func (p *planner) contiguous(reader *ir.Node, v ir.Value) (*storage, error) {
 		return c, nil
 	}
 	c := p.fresh(prog.Type{DType: s.dtype, Dims: s.dims})
-	p.copy(reader, p.order[p.at].host, c, s)
+	p.copy(reader, v, p.order[p.at].host, c, s)
 	p.copies[v] = c
 	c.buf.lastRead = p.lastUse[v]
 	return c, nil
@@ -325,15 +331,15 @@ func nativePlace(n *ir.Node) Place {
 	return Native
 }
 
-// copy emits a copy for node n on the wanted side, or on the other one where only that can copy the dtype, or so much.
-func (p *planner) copy(n *ir.Node, host bool, to, from *storage) {
+// copy emits a copy of v for node n on the wanted side, or on the other one where only that can copy the dtype, or so much.
+func (p *planner) copy(n *ir.Node, v ir.Value, host bool, to, from *storage) {
 	row := op.CopyRow()
 	place := nativePlace(n)
 	large := p.s.MaxBytes != 0 && max(from.buf.bytes, to.buf.bytes) > p.s.MaxBytes
 	if p.s.HostRow(row) && (host || large || !p.s.NativeRow(row, from.dtype)) {
 		place = Host
 	}
-	p.emit(Step{Node: n, Place: place, Command: prog.Command{Row: row, Attrs: row.Zero()}}, []*storage{to}, []*storage{from})
+	p.emit(Step{Node: n, Place: place, Command: prog.Command{Row: row, Attrs: row.Zero()}, moved: v}, []*storage{to}, []*storage{from})
 }
 
 func (p *planner) compute(n *ir.Node) error {
@@ -362,14 +368,15 @@ func (p *planner) compute(n *ir.Node) error {
 		p.put(n.Out(i), out[i])
 	}
 	c := prog.Command{Row: n.Row, Attrs: n.Attrs}
+	var bodies []*Plan
 	for _, g := range n.Graphs() {
-		body, err := p.body(g, p.s.BodyOf(n))
+		body, plan, err := p.body(g, p.s.BodyOf(n))
 		if err != nil {
 			return err
 		}
-		c.Bodies = append(c.Bodies, body)
+		c.Bodies, bodies = append(c.Bodies, body), append(bodies, plan)
 	}
-	p.emit(Step{Node: n, Place: place, Command: c}, out, in)
+	p.emit(Step{Node: n, Place: place, Command: c, bodies: bodies}, out, in)
 	return nil
 }
 
@@ -391,7 +398,7 @@ func (p *planner) result(n *ir.Node, i int, t prog.Type, in []*storage) *storage
 // inPlace says whether result 0 may take over operand k's buffer: the row allows it, the operand fills the buffer in order, and neither
 // this command nor a later one reads the buffer any other way.
 func (p *planner) inPlace(n *ir.Node, k int, t prog.Type, in []*storage) bool {
-	if !(n.Row.Has(ir.Elementwise) || n.Row.Has(ir.InPlace) && k == 0) || in[k] == nil {
+	if !(n.Row.Has(ir.Elementwise) && len(n.Types) == 1 || n.Row.Has(ir.InPlace) && k == 0) || in[k] == nil {
 		return false
 	}
 	s := in[k]
@@ -467,7 +474,7 @@ func (p *planner) finishOutputs() error {
 			if err != nil {
 				return err
 			}
-			p.copy(o.Value.Node(), host, p.fixed(prog.Output, i, t), s)
+			p.copy(o.Value.Node(), o.Value, host, p.fixed(prog.Output, i, t), s)
 		}
 	}
 	return nil
