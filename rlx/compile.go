@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rlx-ml/rlx-go/rlx/backend"
@@ -19,29 +18,8 @@ import (
 
 // Program is a compiled graph: immutable, safe for concurrent Run. It holds native memory until Close.
 type Program struct {
-	name      string
-	cfg       *config
-	target    *exec.Target
-	graph     *ir.Graph // after the shape-free passes
-	inputs    []input
-	symbols   []string // that a feed binds, by number
-	outputs   []string
-	decided   map[string]bool // values of inputs that decide on an If, by the specialisations made for them
-	undecided atomic.Bool     // there were too many: each run decides
-	stacks    []stack         // outputs whose length only a run tells
-	consts    *plan.Constants
-	weights   backend.Weights
-	skipped   []error // why earlier choices of Prefer were not taken
-
-	mu      sync.Mutex
-	idle    sync.Cond // signalled when runs reaches 0
-	runs    int
-	closed  bool
-	freed   bool // by Close, completely
-	cache   map[string]*entry
-	clock   uint64
-	latest  *entry           // built last
-	runners map[*Runner]bool // open ones
+	*core
+	backstop runtime.Cleanup // closes the core of a program that is garbage
 }
 
 // Compile verifies g, runs the passes that need no shapes on it, and opens the backend. Shapes are compiled when they first occur in a
@@ -55,7 +33,7 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 		return nil, errors.New("rlx: Compile: the graph is nil")
 	}
 	cfg := newConfig(opts)
-	if err := cfg.passes.check(); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	if err := ir.Freeze(); err != nil {
@@ -68,13 +46,13 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{name: g.Name, cfg: cfg, target: target, skipped: skipped, cache: map[string]*entry{}, runners: map[*Runner]bool{}}
-	p.idle.L = &p.mu
-	trackDevice(target)
+	p := &Program{core: newCore(g.Name, cfg, target, skipped)}
+	p.backstop = runtime.AddCleanup(p, (*core).abandoned, p.core)
 	if err := p.prepare(ctx, g); err != nil {
 		p.Close()
 		return nil, err
 	}
+	p.logFallbacks(ctx)
 	cfg.logger.LogAttrs(ctx, slog.LevelInfo, "compiled", slog.String("graph", g.Name), slog.String("backend", target.Backend.Name()),
 		slog.Int("nodes", len(p.graph.Nodes)), slog.Any("fallback", errors.Join(skipped...)))
 	return p, nil
@@ -105,6 +83,7 @@ func (p *Program) prepare(ctx context.Context, g *Graph) error {
 	if p.weights, err = p.target.Device.Weights(nil, p.consts.Data()); err != nil {
 		return err
 	}
+	p.account()
 	if len(p.symbols) == 0 { // one set of shapes: compile it now, so that its errors show here
 		return p.warm(ctx)
 	}

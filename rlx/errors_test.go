@@ -20,15 +20,19 @@ const digitsModel = "../cmd/rlx/demo/digits.onnx"
 // small is y = x + w with x f32[n, 3].
 func small(t testing.TB, opts ...rlx.Option) *rlx.Program {
 	t.Helper()
-	g := rlx.NewGraph("small")
-	x := g.Input("x", rlx.F32, rlx.Shape("n", 3))
-	g.Output("y", op.Add(x, g.Param("w", rlx.New([]float32{1, 2, 3}, 3))))
-	p, err := rlx.Compile(context.Background(), g, opts...)
+	p, err := rlx.Compile(context.Background(), addGraph("small"), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
 	return p
+}
+
+func addGraph(name string) *rlx.Graph {
+	g := rlx.NewGraph(name)
+	x := g.Input("x", rlx.F32, rlx.Shape("n", 3))
+	g.Output("y", op.Add(x, g.Param("w", rlx.New([]float32{1, 2, 3}, 3))))
+	return g
 }
 
 func runErr(t testing.TB, feed rlx.Feed) error {
@@ -77,8 +81,8 @@ func TestBadUses(t *testing.T) {
 		{"data do not fit the shape", func() error { return runErr(t, rlx.Feed{"x": rlx.New(make([]float32, 5), 2, 3)}) }, new(*rlx.FeedError), []string{"got 5 elements, expected 6"}},
 		{"one symbol, two values", func() error { return twoSymbols() }, new(*rlx.FeedError), []string{"symbol n", "n = 2", "f32[3]"}},
 		{"closed program", closedErr(t), nil, []string{"closed"}},
-		{"wrong output dtype", func() error { return runInto(t, rlx.Feed{"y": rlx.New(make([]float64, 6), 2, 3)}) }, new(*rlx.FeedError), []string{"y", "got f64[2 3]", "expected f32[2 3]"}},
-		{"missing output", func() error { return runInto(t, rlx.Feed{}) }, new(*rlx.FeedError), []string{"y", "missing"}},
+		{"wrong output dtype", func() error { return runIntoErr(t, rlx.Feed{"y": rlx.New(make([]float64, 6), 2, 3)}) }, new(*rlx.FeedError), []string{"y", "got f64[2 3]", "expected f32[2 3]"}},
+		{"missing output", func() error { return runIntoErr(t, rlx.Feed{}) }, new(*rlx.FeedError), []string{"y", "missing"}},
 		{"typed view of another dtype", func() error { _, err := rlx.Data[int32](x23); return err }, nil, []string{"f32", "i32"}},
 		{"shapes that do not broadcast", func() error {
 			return graphErr(func(g *rlx.Graph, x rlx.Value) rlx.Value {
@@ -179,7 +183,7 @@ func closedErr(t *testing.T) func() error {
 	}
 }
 
-func runInto(t *testing.T, out rlx.Feed) error {
+func runIntoErr(t *testing.T, out rlx.Feed) error {
 	r := small(t).Runner()
 	defer r.Close()
 	return r.RunInto(context.Background(), rlx.Feed{"x": rlx.New(make([]float32, 6), 2, 3)}, out)

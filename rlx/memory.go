@@ -103,6 +103,9 @@ type cappedWeights struct {
 	bytes  int64
 }
 
+// NativeBytes forwards to the weights.
+func (w *cappedWeights) NativeBytes() int64 { return exec.NativeBytes(w.Weights) }
+
 func (w *cappedWeights) Close() error {
 	w.budget.give(w.bytes)
 	w.bytes = 0
@@ -156,7 +159,7 @@ type prober interface {
 	Probe(threads int, bytes uint64, seconds float64) (gflops, gbps float64, err error)
 }
 
-// cappedProgram counts its arenas until it is closed: they are kept for later runs.
+// cappedProgram counts its arenas until they, or it, are closed.
 type cappedProgram struct {
 	backend.Program
 	budget *budget
@@ -178,6 +181,19 @@ func (p *cappedProgram) NewArena() (backend.Arena, error) {
 	p.arenas += n
 	p.mu.Unlock()
 	return a, nil
+}
+
+// NativeBytes forwards to the program.
+func (p *cappedProgram) NativeBytes() int64 { return exec.NativeBytes(p.Program) }
+
+// CloseArena closes an arena that NewArena made, and gives its memory back to the limit.
+func (p *cappedProgram) CloseArena(a backend.Arena) error {
+	p.mu.Lock()
+	n := min(p.ArenaBytes(), p.arenas)
+	p.budget.give(n)
+	p.arenas -= n
+	p.mu.Unlock()
+	return a.Close()
 }
 
 func (p *cappedProgram) Close() error {

@@ -88,7 +88,7 @@ func openDevice(name string, cfg *config) (*exec.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := b.Open(index, backend.Options{Threads: cfg.threads, ISA: cfg.isa, Lean: cfg.memory != nil})
+	d, err := b.Open(index, backend.Options{Threads: cfg.threads.n, ISA: cfg.isa, Lean: cfg.memory != nil})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func openDevice(name string, cfg *config) (*exec.Target, error) {
 	if c, ok := b.(interface{ ComposeFirst() bool }); ok {
 		s.ComposeFirst = c.ComposeFirst()
 	}
-	t := &exec.Target{Backend: b, Device: d, Support: s}
+	t := &exec.Target{Backend: b, Device: d, Support: s, Check: cfg.verify}
 	cfg.cap(t)
 	return t, nil
 }

@@ -22,8 +22,11 @@ func (p *Program) shapeFree(ctx context.Context) []pass.Pass {
 		Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, 0, p.eval(ctx)) }}
 	return []pass.Pass{
 		passDCE, passInline, passCSE,
+		pass.Int8, // before folding makes floats of the codes
 		fold,
 		passInline, passDCE,
+		pass.Views, pass.Algebra, // before patterns: they look for one way of writing
+		pass.ConvScale, pass.Attention, pass.Activations, pass.SwiGLU, pass.Norms, pass.Residual, passCSE,
 	}
 }
 
@@ -37,6 +40,7 @@ func (p *Program) bound(ctx context.Context, values map[string]int64) []pass.Pas
 		{Name: "bind", Doc: "makes every size a number", Whole: true, Needed: true,
 			Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) }},
 		fold, passInline,
+		pass.Views, pass.Algebra, // again: sizes decide what is a piece, and what stays as it is
 		{Name: "legalize", Doc: "decomposes what the backend lacks", Whole: true, Needed: true,
 			Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) }},
 		fold, passCSE, passDCE,
@@ -80,7 +84,7 @@ type PassInfo struct {
 
 // Passes lists the compiler's passes in the order in which they first run.
 func Passes() []PassInfo {
-	p := &Program{target: &exec.Target{}}
+	p := &Program{core: &core{target: &exec.Target{}}}
 	var list []PassInfo
 	for _, x := range append(p.shapeFree(context.Background()), p.bound(context.Background(), nil)...) {
 		if !slices.ContainsFunc(list, func(i PassInfo) bool { return i.Name == x.Name }) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"unsafe"
@@ -90,12 +91,21 @@ const unbound = -1
 
 // entry is one specialisation in the cache.
 type entry struct {
+	symbols map[string]int64
 	ready   chan struct{}
 	prog    *exec.Program
 	err     error
 	users   int
 	used    uint64
 	evicted bool
+}
+
+// loaded is the entry's program, nil while it is built and where that failed.
+func (e *entry) loaded() *exec.Program {
+	if !isClosed(e.ready) {
+		return nil
+	}
+	return e.prog
 }
 
 // check compares a tensor with an input and binds symbols.
@@ -217,18 +227,23 @@ func (p *Program) acquire(ctx context.Context, values []int64) (*entry, error) {
 	e, ok := p.cache[string(k)]
 	p.clock++
 	if !ok {
-		e = &entry{ready: make(chan struct{})}
+		e = &entry{ready: make(chan struct{}), symbols: p.named(values)}
 		p.cache[string(k)] = e
 	}
 	e.users++
 	e.used = p.clock
-	p.evictLocked()
+	gone := p.evictLocked()
 	p.mu.Unlock()
+	p.tally.looked(ok)
+	for _, old := range gone {
+		p.logEviction(ctx, old)
+	}
 
 	if !ok {
-		e.prog, e.err = p.build(context.WithoutCancel(ctx), p.named(values))
+		e.prog, e.err = p.build(context.WithoutCancel(ctx), e.symbols)
 		p.mu.Lock()
 		if e.err == nil {
+			p.tally.builds.Add(1)
 			p.latest = e
 			p.countDecidedLocked(values)
 		} else if p.cache[string(k)] == e {
@@ -261,8 +276,8 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// evictLocked drops the least recently used entries beyond the limit; one in use is freed by its last user.
-func (p *Program) evictLocked() {
+// evictLocked drops the least recently used entries beyond the limit and returns them; one in use is freed by its last user.
+func (p *Program) evictLocked() (gone []*entry) {
 	for len(p.cache) > p.cfg.cache {
 		var oldest string
 		for k, e := range p.cache {
@@ -273,49 +288,15 @@ func (p *Program) evictLocked() {
 		e := p.cache[oldest]
 		delete(p.cache, oldest)
 		e.evicted = true
-		if e.users == 0 && e.prog != nil {
-			p.free(e)
+		p.tally.evictions.Add(1)
+		if e.users > 0 {
+			p.leaving[e] = true
+		} else if e.prog != nil {
+			p.freeLocked(e)
 		}
+		gone = append(gone, e)
 	}
-}
-
-func (p *Program) free(e *entry) {
-	if p.latest == e {
-		p.latest = nil
-	}
-	e.prog.Close()
-}
-
-func (p *Program) release(e *entry) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.releaseLocked(e)
-}
-
-func (p *Program) releaseLocked(e *entry) {
-	e.users--
-	if e.users == 0 && e.evicted && e.prog != nil {
-		p.free(e)
-	}
-}
-
-// enter counts a run, which Close waits for; leave ends it.
-func (p *Program) enter() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return ErrClosed
-	}
-	p.runs++
-	return nil
-}
-
-func (p *Program) leave() {
-	p.mu.Lock()
-	if p.runs--; p.runs == 0 && p.closed {
-		p.idle.Broadcast()
-	}
-	p.mu.Unlock()
+	return gone
 }
 
 // warm compiles the one set of shapes of a graph without symbols.
@@ -330,18 +311,23 @@ func (p *Program) warm(ctx context.Context) error {
 
 // Run executes the program on the tensors of feed and returns its outputs in fresh memory. Shapes that occur for the first time are
 // compiled first. A cancelled ctx stops the run within a tile and gives ctx.Err().
-func (p *Program) Run(ctx context.Context, feed Feed, opts ...RunOption) (Feed, error) {
+func (p *Program) Run(ctx context.Context, feed Feed, opts ...RunOption) (out Feed, err error) {
 	rc := &noOptions
 	if len(opts) > 0 {
 		rc = &runConfig{seed: op.DefaultSeed}
 		for _, o := range opts {
-			o(rc)
+			if o != nil {
+				o(rc)
+			}
 		}
 	}
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
-	defer p.leave()
+	defer func() { p.leaveRun(err) }()
+	if err := rc.check(); err != nil {
+		return nil, err
+	}
 	var buf [8]int64
 	values, err := p.bind(buf[:0], feed)
 	if err != nil {
@@ -374,31 +360,40 @@ func (p *Program) runOnce(ctx context.Context, values []int64, feed Feed, rc *ru
 		return nil, err
 	}
 	defer p.release(e)
-	r, err := e.prog.Runner()
+	prog := e.prog
+	if rc.finite {
+		if prog, err = prog.Divided(); err != nil {
+			return nil, execError(p.Backend(), err)
+		}
+	}
+	r, err := prog.Runner()
 	if err != nil {
 		return nil, err
 	}
-	defer e.prog.Release(r)
+	defer prog.Release(r)
 	for i := range p.inputs {
 		r.SetInput(i, feed[p.inputs[i].name].Bytes())
 	}
-	out, err := outputsOf(e.prog, r)
+	out, err := outputsOf(prog, r)
 	if err != nil {
 		return nil, err
 	}
-	return out, p.execute(ctx, e, r, rc)
+	return out, p.execute(ctx, prog, r, rc)
 }
 
 // noOptions is what a Run without options reads; nobody writes it.
 var noOptions = runConfig{seed: op.DefaultSeed}
 
-func (p *Program) execute(ctx context.Context, e *entry, r *exec.Runner, rc *runConfig) error {
+func (p *Program) execute(ctx context.Context, prog *exec.Program, r *exec.Runner, rc *runConfig) error {
 	args := r.Args()
 	args.Seed = rc.seed
+	if rc.finite {
+		return p.executeFinite(ctx, prog, r)
+	}
 	began := uint64(0)
 	if rc.profile != nil {
 		began = exec.Clock()
-		n := len(e.prog.Plan.Steps)
+		n := len(prog.Plan.Steps)
 		args.Profile, args.Counters = make([]uint64, 2*n), make([]uint32, n)
 		defer func() { args.Profile, args.Counters = nil, nil }()
 	}
@@ -406,53 +401,50 @@ func (p *Program) execute(ctx context.Context, e *entry, r *exec.Runner, rc *run
 		return execError(p.Backend(), err)
 	}
 	if rc.profile != nil {
-		rc.profile.fill(p, e.prog, r, began)
+		rc.profile.fill(p, prog, r, began)
 	}
 	return nil
 }
 
 // Runner runs the program again and again without allocating, as long as the shapes stay the same. It serves one goroutine at a time.
 type Runner struct {
-	p      *Program
+	p *Program
+	*lease
+	values []int64 // of the static inputs, in order
+	stop   runtime.Cleanup
+}
+
+// lease is what a runner holds. The program lists leases, which do not lead back to it: a garbage cycle is never cleaned up.
+type lease struct {
 	e      *entry
 	r      *exec.Runner
-	values []int64 // of the static inputs, in order
 	closed bool
 }
 
 // Runner returns a runner; Close gives back what it holds.
 func (p *Program) Runner() *Runner {
-	r := &Runner{p: p}
+	r := &Runner{p: p, lease: new(lease)}
 	p.mu.Lock()
-	p.runners[r] = true
+	p.leases[r.lease] = true
 	p.mu.Unlock()
+	held, c := r.lease, p.core
+	r.stop = runtime.AddCleanup(r, func(l *lease) { c.endLease(l) }, held)
 	return r
 }
 
 // Close releases the runner's memory. It is idempotent; closing the program does it too.
 func (r *Runner) Close() error {
-	r.p.mu.Lock()
-	defer r.p.mu.Unlock()
-	r.dropLocked()
-	r.closed = true
-	delete(r.p.runners, r)
+	r.stop.Stop()
+	r.p.endLease(r.lease)
 	return nil
 }
 
-func (r *Runner) dropLocked() {
-	if r.e != nil {
-		r.e.prog.Release(r.r)
-		r.p.releaseLocked(r.e)
-		r.e, r.r = nil, nil
-	}
-}
-
 // RunInto executes the program on in and writes its outputs into the tensors of out, which must have the right dtypes and shapes.
-func (r *Runner) RunInto(ctx context.Context, in, out Feed) error {
+func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
 	if err := r.p.enter(); err != nil {
 		return err
 	}
-	defer r.p.leave()
+	defer func() { r.p.leaveRun(err) }()
 	if r.closed {
 		return ErrClosed
 	}
@@ -464,6 +456,8 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) error {
 		if err := r.respecialise(ctx, in); err != nil {
 			return err
 		}
+	} else {
+		r.p.tally.hits.Add(1)
 	}
 	if len(in) != len(r.p.inputs) {
 		if _, err := r.p.bind(nil, in); err != nil { // names the unknown input
@@ -541,9 +535,7 @@ func (r *Runner) fits(in Feed) bool {
 }
 
 func (r *Runner) respecialise(ctx context.Context, in Feed) error {
-	r.p.mu.Lock()
-	r.dropLocked()
-	r.p.mu.Unlock()
+	r.p.dropLease(r.lease)
 	values, err := r.p.bind(nil, in)
 	if err != nil {
 		return err
@@ -564,41 +556,4 @@ func (r *Runner) respecialise(ctx context.Context, in Feed) error {
 		}
 	}
 	return nil
-}
-
-// Close waits for runs to end and frees the program's memory, that of its runners too. It is idempotent, and every call returns when the
-// memory is free.
-func (p *Program) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		for !p.freed {
-			p.idle.Wait()
-		}
-		return nil
-	}
-	p.closed = true
-	for p.runs > 0 {
-		p.idle.Wait()
-	}
-	for r := range p.runners {
-		r.dropLocked()
-	}
-	for k, e := range p.cache {
-		delete(p.cache, k)
-		if e.prog != nil {
-			p.free(e)
-		}
-	}
-	var err error
-	if p.weights != nil {
-		err = p.weights.Close()
-	}
-	untrackDevice(p.target)
-	if cerr := p.target.Close(); err == nil {
-		err = cerr
-	}
-	p.freed = true
-	p.idle.Broadcast()
-	return err
 }
