@@ -25,7 +25,7 @@ export RLX_MODELS ?= $(CURDIR)/$(BUILD)/models
 GOTEST := $(GO) test -timeout 60m -json
 TESTREPORT := $(GO) run ./internal/tools/testreport $(if $(ALLOWED_SKIPS),-allowed $(ALLOWED_SKIPS))
 
-.PHONY: demo test check vet bench lib vulkan vulkan-needs native vulkan-off vulkan-test install models verify-onnx onnx-light fuzz-onnx fmt generate native-test race nocgo clean
+.PHONY: demo test check vet bench lib vulkan vulkan-needs native vulkan-off vulkan-test install models verify-onnx onnx-light fuzz-onnx fuzz-graphs long fmt generate native-test race nocgo clean
 
 demo: native
 	$(GO) run -tags $(TAGS) ./cmd/rlx demo
@@ -64,7 +64,7 @@ check: vet
 
 test: vet
 	$(GOTEST) -tags $(TAGS) ./... | $(TESTREPORT)
-	$(MAKE) nocgo race native-test $(if $(VULKAN_OFF),,vulkan-test)
+	$(MAKE) nocgo race native-test sanitize $(if $(VULKAN_OFF),,vulkan-test)
 
 # Without cgo. What never reaches a backend (the op table, the passes, the interpreter) is the same code then, and so are the rows of the
 # suite on the masks: the step before has tested those.
@@ -77,6 +77,24 @@ nocgo:
 # Concurrency under the race detector, which makes interpreting whole models a matter of minutes: one goroutine does that.
 race: native
 	$(GOTEST) -tags $(TAGS) -race -short -skip 'TestMiniLMShapes|TestGolden/ref' ./rlx ./rlx/internal/abi ./rlx/internal/exec $(if $(VULKAN_OFF),,./cgo/vulkan) | $(TESTREPORT)
+	RLX_STRESS=1 $(GOTEST) -tags $(TAGS) -race -count 1 -run '^TestStress' ./rlx | $(TESTREPORT)
+
+# The native library under the address and thread sanitizers, in build folders of their own, linked into Go's tests: the stress tests at a tenth of
+# their counts, once with the plain C++ kernels too, and the tests of the thread pool. A pool whose jobs end without ordering memory, and a scan
+# that writes one element too many, were each planted once, and reported.
+.PHONY: sanitize sanitize-address sanitize-thread cancel-latency
+sanitize: sanitize-address sanitize-thread
+SANITIZED := $(GO) test -timeout 10m -count 1 -tags rlx_static -run '^(TestStress.*|TestBitsAfterCancel|TestCancelInsideALoop)$$' ./rlx
+sanitize-address sanitize-thread: sanitize-%: lib
+	@$(CMAKE) -S . -B $(BUILD)/sanitize-$* -DCMAKE_BUILD_TYPE=Release -DRLX_SANITIZE=$* > /dev/null
+	@$(CMAKE) --build $(BUILD)/sanitize-$* --target rlx_cpu pool_test arena_test --parallel $(JOBS)
+	$(BUILD)/sanitize-$*/csrc/cpu/pool_test && $(BUILD)/sanitize-$*/csrc/cpu/arena_test
+	export RLX_STRESS=0.1 TSAN_OPTIONS=halt_on_error=1 CGO_LDFLAGS="-L$(CURDIR)/$(BUILD)/sanitize-$*/lib -fsanitize=$*" CGO_CFLAGS="-O1 -g -fsanitize=$*"; \
+	  for isa in '' generic; do RLX_ISA=$$isa $(SANITIZED) $(if $(filter address,$*),-asan) || exit 1; done
+
+# How long each kind of kernel goes on after it is cancelled. KERNEL=Sort.one-row for one of them.
+cancel-latency: native
+	RLX_CANCEL_LATENCY=$(or $(KERNEL),all) $(GO) test -tags $(TAGS) -count 1 -timeout 30m -run '^TestCancelLatency$$' ./rlx -v
 
 # The tests of the native code that need no Go.
 native-test: lib
@@ -115,6 +133,15 @@ verify-onnx: native
 	RLX_EXPORT_DIR=$(CURDIR)/$(BUILD)/onnx_export $(GO) test -tags $(TAGS) -count 1 -run TestExport ./rlx/onnx ./rlx/conform
 	$(VENV)/bin/python testdata/onnx_export/verify.py $(BUILD)/onnx_export $(RLX_MODELS) > testdata/onnx_export/verify.log && rc=0 || rc=$$?; \
 	  tail -4 testdata/onnx_export/verify.log; exit $$rc
+
+# Random graphs on every backend of the build: docs/fuzzing.md. GRAPHS=n of them from SEED=n, or go test -fuzz FuzzGraph ./rlx/internal/fuzz.
+fuzz-graphs: native
+	$(GO) test -tags $(TAGS) -count 1 -timeout 12h -run '^TestGraphs$$' -v ./rlx/internal/fuzz -args -graphs $(or $(GRAPHS),5000) -seed $(or $(SEED),1) $(if $(ON),-on $(ON))
+
+# What is too long for CI; docs/testing.md keeps the results. The pass matrix with every case and each pass alone, and 5,000 random graphs a backend.
+long: native
+	$(GO) test -tags $(TAGS) -count 1 -timeout 12h -run '^TestPassMatrix$$' ./rlx -args -long
+	for b in cpu ref $(if $(VULKAN_OFF),,vulkan); do $(MAKE) fuzz-graphs ON=$$b || exit 1; done
 
 generate:
 	$(GO) generate ./...

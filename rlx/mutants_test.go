@@ -30,9 +30,9 @@ var mutants = []mutant{
 	{"cse merges nodes whose attributes differ", "rlx/internal/pass/pass.go", []edit{{
 		`if words, err := n.Row.AppendAttrs(nil, n.Attrs); err == nil {`,
 		`if words, err := n.Row.AppendAttrs(nil, n.Attrs); ON {
-	} else if err == nil {`}}, []string{"verify", "compile", "bits"}},
+	} else if err == nil {`}}, []string{"verify", "compile", "bits", "values"}},
 	{"folded constants have another dtype of the same size", "rlx/internal/pass/fold.go", []edit{{
-		`to.Constant(values[k])`, `to.Constant(mutant.Other(values[k], ON))`}}, []string{"verify", "compile", "bits"}},
+		`to.Constant(values[k])`, `to.Constant(mutant.Other(values[k], ON))`}}, []string{"verify", "compile", "bits", "values"}},
 	{"a region takes the first element of a constant for all", "rlx/internal/pass/region.go", []edit{
 		{`t != nil && t.Len() == 1 && !keep {`, `t != nil && (t.Len() == 1 || ON && t.Len() > 0) && !keep {`},
 		{`ir.FromBytes(t.DType(), nil, t.Bytes())`, `ir.FromBytes(t.DType(), nil, t.Bytes()[:t.DType().Size()])`}}, []string{"bits"}},

@@ -32,14 +32,17 @@ type benchLine struct {
 	GBps      float64  `json:"gbps,omitempty"`
 	CompileMS float64  `json:"compile_ms,omitempty"`
 	MaxErr    *float64 `json:"max_err,omitempty"`
-	share     float64  // of the limit that binds, probed beside the runs
+	Value     *float64 `json:"value,omitempty"`
+	OK        *bool    `json:"ok,omitempty"`
+	text      string
+	share     float64 // of the limit that binds, probed beside the runs
 }
 
 type benchOptions struct {
-	json, limits bool
-	threads      int
-	seconds      float64
-	backend      string
+	json, limits, busy bool
+	threads            int
+	seconds            float64
+	backend            string
 }
 
 func benchCommand() *cobra.Command {
@@ -47,13 +50,21 @@ func benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench [--json] [--limits] [--backend B] [-t N] [-s SECONDS] [WORKLOAD-PREFIX...]",
 		Short: "Measure workloads beside the limits of the machine, probed in the same run",
-		RunE:  func(c *cobra.Command, prefixes []string) error { return bench(c, o, prefixes) },
+		RunE: func(c *cobra.Command, prefixes []string) error {
+			if o.busy {
+				keepBusy(c.Context())
+				return c.Context().Err()
+			}
+			return bench(c, o, prefixes)
+		},
 	}
 	c.Flags().BoolVar(&o.json, "json", false, "one JSON object a line")
 	c.Flags().BoolVar(&o.limits, "limits", false, "print the machine's limits too")
 	c.Flags().IntVarP(&o.threads, "threads", "t", 1, "threads that may compute")
 	c.Flags().Float64VarP(&o.seconds, "seconds", "s", 1, "time per workload")
 	c.Flags().StringVar(&o.backend, "backend", "cpu", "backend to measure")
+	c.Flags().BoolVar(&o.busy, "busy", false, "be the busy process of service.busy")
+	_ = c.Flags().MarkHidden("busy")
 	return c
 }
 
@@ -67,7 +78,13 @@ func bench(c *cobra.Command, o benchOptions, prefixes []string) error {
 			chosen = append(chosen, w)
 		}
 	}
-	if len(chosen) == 0 && len(prefixes) > 0 {
+	var services []serviceBench
+	for _, b := range serviceBenches {
+		if len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(b.name, p) }) {
+			services = append(services, b)
+		}
+	}
+	if len(chosen)+len(services) == 0 && len(prefixes) > 0 {
 		return usageError{fmt.Errorf("no workload begins with any of %v", prefixes)}
 	}
 	if err := checkBackend(o.backend); err != nil {
@@ -84,7 +101,7 @@ func bench(c *cobra.Command, o benchOptions, prefixes []string) error {
 			return err
 		}
 	}
-	bar := newProgress(c.ErrOrStderr(), len(chosen), "workloads")
+	bar := newProgress(c.ErrOrStderr(), len(chosen)+len(services), "workloads")
 	defer bar.finish()
 	for _, w := range chosen {
 		l, err := measure(c.Context(), w, o)
@@ -103,8 +120,41 @@ func bench(c *cobra.Command, o benchOptions, prefixes []string) error {
 			l.row(table)
 		}
 	}
+	for _, b := range services {
+		l, err := measureService(c.Context(), b, o)
+		if c.Context().Err() != nil {
+			return c.Context().Err()
+		}
+		bar.step()
+		switch {
+		case err != nil:
+			fmt.Fprintf(c.ErrOrStderr(), "%s: left out: %v\n", b.name, err)
+		case o.json:
+			if err := enc.Encode(l); err != nil {
+				return err
+			}
+		default:
+			fmt.Fprintf(table, "%s\t%d\t%s\n", l.Workload, l.Threads, l.text)
+		}
+	}
 	bar.finish()
 	return table.Flush()
+}
+
+func measureService(ctx context.Context, b serviceBench, o benchOptions) (*benchLine, error) {
+	s, err := newService(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.prog.Close()
+	value, text, ok, err := b.run(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		text += " (missed)"
+	}
+	return &benchLine{Workload: b.name, Peer: "rlx", Threads: o.threads, Version: version() + " " + s.prog.Device().ISA, MaxErr: s.err, Value: &value, OK: &ok, text: text}, nil
 }
 
 func (l *benchLine) row(w io.Writer) {

@@ -59,6 +59,9 @@ func TestInspectText(t *testing.T) {
 	}{
 		{[]string{"demo/digits.onnx"}, exitDone, []string{"f32[batch, 64]", "on ref", "3 N native", "lower bound", "rlx-demo"}},
 		{[]string{"demo/digits.onnx", "--backend", "ref", "--text"}, exitDone, []string{"MatMul", "pixels"}},
+		{[]string{"demo/digits.onnx", "--backend", "ref", "--passes"}, exitDone, []string{"once, before any size is known", "for the sizes of the run", "legalize", "nodes ->"}},
+		{[]string{"demo/digits.onnx", "--backend", "ref", "--passes=bind"}, exitDone, []string{"before\ngraph", "[batch, 64]", "after\ngraph", "[1, 64]"}},
+		{[]string{"demo/digits.onnx", "--passes=frob"}, exitUsage, []string{"frob", "expected one of dce"}},
 		{[]string{rates(t), "--backend", "ref"}, exitDone, []string{"batch", "axis 2 of x", "with 1", "MaxPool 1"}},
 		{[]string{bad}, exitFailed, []string{"unsupported: Frobnicate", "(odd)", "1 operators or attributes are unsupported", "f32[2]"}},
 		{[]string{"demo/digits.onnx", "--dim", "n=1"}, exitFailed, []string{"there are: batch"}},

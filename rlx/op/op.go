@@ -139,3 +139,7 @@ func ElementwiseRegionRow() *ir.Row { return elementwiseRegion.Row() }
 func ReduceRegionRow() *ir.Row      { return reduceRegion.Row() }
 func MatMulRegionRow() *ir.Row      { return matMulRegion.Row() }
 func FusedConvRow() *ir.Row         { return fusedConv.Row() }
+func AttentionRow() *ir.Row         { return attention.Row() }
+func RopeRow() *ir.Row              { return rope.Row() }
+func FusedSwiGLURow() *ir.Row       { return fusedSwiGLU.Row() }
+func DequantMatMulRow() *ir.Row     { return dequantMatMul.Row() }

@@ -64,6 +64,17 @@ func All() []Workload {
 	return append(l, adds(1), adds(100))
 }
 
+// Service is what the service rows of the benchmark run: a product and what follows it in a network, some milliseconds.
+func Service() Workload {
+	return Workload{Name: "service", Build: func(r *Random) (*rlx.Graph, rlx.Feed) {
+		g := rlx.NewGraph("service")
+		x := g.Input("x", rlx.F32, rlx.Shape(128, 768))
+		y := op.Gelu(op.MatMul(x, g.Param("w", r.Normal(1/math.Sqrt(768), 768, 768))))
+		g.Output("y", op.LayerNorm(op.Add(x, y), g.Param("gamma", r.Normal(1, 768)), g.Param("beta", r.Normal(1, 768)), -1, 1e-5))
+		return g, rlx.Feed{"x": r.Normal(1, 128, 768)}
+	}}
+}
+
 func gemm(m, n, k int) Workload {
 	return Workload{
 		Name: fmt.Sprintf("gemm.f32.%dx%dx%d", m, n, k), Flop: 2 * float64(m) * float64(n) * float64(k), Bytes: 4 * float64(m*k+k*n+m*n),

@@ -8,6 +8,8 @@ namespace rlx {
 namespace reduce {
 namespace {
 
+constexpr int64_t POLL = 1 << 16;  // elements of a line between two looks at whether the run was stopped
+
 // Elements as numbers that compare as they do. A NaN compares with nothing.
 template <class T> struct plain_value {
   typedef T V;
@@ -23,11 +25,12 @@ struct bf16_value {
 };
 
 // One line. best is where the maximum so far stands first; value is the element whose bits it has, since +0 is above -0.
-template <class T, class P> void max_line(const T *x, int64_t x_step, T *y, void *index, int64_t at, int64_t y_step, T least, int64_t n, const rlx_CumMaxAttrs &a, uint32_t dtype) {
+template <class T, class P> void max_line(const T *x, int64_t x_step, T *y, void *index, int64_t at, int64_t y_step, T least, int64_t n, const rlx_CumMaxAttrs &a, uint32_t dtype, const Call &c) {
   typedef typename P::V V;
   int64_t best = -1;
   T value = least;
   for (int64_t i = 0; i < n; i++) {
+    if (i % POLL == POLL - 1 && c.stopped()) return;
     const int64_t k = a.reverse != 0 ? n - 1 - i : i, old_best = best;
     const T here = x[k * x_step], old_value = value;
     const V v = P::of(here), top = P::of(value);
@@ -43,7 +46,7 @@ template <class T, class P> void max_as(const Call &c, Range r, T least) {
   const Lines l = lines_of(c.in(0), a.axis);
   for (Walk<2> w = l.walk(r.begin, r.end); w.next();)
     for (int64_t i = 0; i < w.n && !c.stopped(); i++)
-      max_line<T, P>(c.in_ptr<T>(0) + w.at[0] + i * w.step[0], l.x_step, c.out_ptr<T>(0), c.out_data[1], w.at[1] + i * w.step[1], l.y_step, least, l.length, a, c.out(1).dtype);
+      max_line<T, P>(c.in_ptr<T>(0) + w.at[0] + i * w.step[0], l.x_step, c.out_ptr<T>(0), c.out_data[1], w.at[1] + i * w.step[1], l.y_step, least, l.length, a, c.out(1).dtype, c);
 }
 
 }  // namespace

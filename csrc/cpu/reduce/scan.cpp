@@ -12,6 +12,7 @@ namespace {
 
 constexpr int TILE = 64;  // lines scanned together
 constexpr int64_t WORK = 1 << 14;
+constexpr int64_t POLL = 1 << 16;  // elements of a line between two looks at whether the run was stopped
 
 struct c64 { float re, im; };
 struct c128 { double re, im; };
@@ -76,20 +77,22 @@ template <class F, bool PRODUCT> struct Scan {
   static S start() { return PRODUCT ? one<S>() : S(); }
   static S next(S s, S v) { return PRODUCT ? mul(s, v) : add(s, v); }
 
-  static void line(const T *x, T *y, const Steps &s) {
+  static void line(const T *x, T *y, const Steps &s, const Call &c) {
     S state = start();
-    for (int64_t k = 0; k < s.n; k++, x += s.x, y += s.y) {
-      const S after = next(state, F::get(*x));
-      *y = F::put(s.exclusive ? state : after);
-      state = after;
-    }
+    for (int64_t from = 0; from < s.n && !c.stopped(); from += POLL)
+      for (int64_t k = from, to = s.n - from < POLL ? s.n : from + POLL; k < to; k++, x += s.x, y += s.y) {
+        const S after = next(state, F::get(*x));
+        *y = F::put(s.exclusive ? state : after);
+        state = after;
+      }
   }
 
   // m lines beside each other in x and y.
-  static void rows(const T *__restrict x, T *__restrict y, int m, const Steps &s) {
+  static void rows(const T *__restrict x, T *__restrict y, int m, const Steps &s, const Call &c) {
     S state[TILE];
     for (int j = 0; j < m; j++) state[j] = start();
     for (int64_t k = 0; k < s.n; k++, x += s.x, y += s.y) {
+      if (k % 1024 == 1023 && c.stopped()) return;
       if (s.exclusive) {
         for (int j = 0; j < m; j++) y[j] = F::put(state[j]);
         for (int j = 0; j < m; j++) state[j] = next(state[j], F::get(x[j]));
@@ -100,9 +103,9 @@ template <class F, bool PRODUCT> struct Scan {
     }
   }
 
-  static void some(const T *x, int64_t side_x, T *y, int64_t side_y, int m, const Steps &s) {
-    if (side_x == 1 && side_y == 1) return rows(x, y, m, s);
-    for (int j = 0; j < m; j++) line(x + j * side_x, y + j * side_y, s);
+  static void some(const T *x, int64_t side_x, T *y, int64_t side_y, int m, const Steps &s, const Call &c) {
+    if (side_x == 1 && side_y == 1) return rows(x, y, m, s, c);
+    for (int j = 0; j < m; j++) line(x + j * side_x, y + j * side_y, s, c);
   }
 };
 
@@ -115,8 +118,8 @@ template <class F> void scan_as(const Call &c, Range r, const Lines &l, const St
       const int m = l.y_step == 1 ? 1 : int(w.n - i < TILE ? w.n - i : TILE);
       const typename F::T *from = x + w.at[0] + i * w.step[0];
       typename F::T *to = y + w.at[1] + i * w.step[1];
-      if (s.product) Scan<F, true>::some(from, w.step[0], to, w.step[1], m, s);
-      else Scan<F, false>::some(from, w.step[0], to, w.step[1], m, s);
+      if (s.product) Scan<F, true>::some(from, w.step[0], to, w.step[1], m, s, c);
+      else Scan<F, false>::some(from, w.step[0], to, w.step[1], m, s, c);
       i += m;
     }
 }

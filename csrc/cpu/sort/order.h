@@ -94,12 +94,15 @@ template <class O> typename O::E *merge(typename O::E *e, typename O::E *spare, 
 }
 
 // The same, one byte of the key at a time, the least significant first; entries come in order of their places, which stay so among
-// equal keys.
-template <class O> typename O::E *radix(typename O::E *e, typename O::E *spare, int64_t n, int bytes) {
+// equal keys. Null if the run was stopped.
+template <class O> typename O::E *radix(typename O::E *e, typename O::E *spare, int64_t n, int bytes, const Call &c) {
   for (int b = 0; b < bytes; b++) {
     int64_t at[256] = {};
     const int shift = 8 * b;
-    for (int64_t i = 0; i < n; i++) at[O::key(e[i]) >> shift & 255]++;
+    for (int64_t from = 0; from < n; from += POLL) {
+      if (c.stopped()) return nullptr;
+      for (int64_t i = from, to = n - from < POLL ? n : from + POLL; i < to; i++) at[O::key(e[i]) >> shift & 255]++;
+    }
     if (at[O::key(e[0]) >> shift & 255] == n) continue;
     int64_t sum = 0;
     for (int k = 0; k < 256; k++) {
@@ -107,7 +110,10 @@ template <class O> typename O::E *radix(typename O::E *e, typename O::E *spare, 
       at[k] = sum;
       sum += count;
     }
-    for (int64_t i = 0; i < n; i++) spare[at[O::key(e[i]) >> shift & 255]++] = e[i];
+    for (int64_t from = 0; from < n; from += POLL) {
+      if (c.stopped()) return nullptr;
+      for (int64_t i = from, to = n - from < POLL ? n : from + POLL; i < to; i++) spare[at[O::key(e[i]) >> shift & 255]++] = e[i];
+    }
     typename O::E *t = e;
     e = spare, spare = t;
   }
@@ -152,8 +158,11 @@ template <class K, class O> struct Order {
   // In room_bytes at e; null if the run was stopped.
   const E *first(E *e) const {
     if (picks(k, n)) return pick(e);
-    for (int64_t i = 0; i < n; i++) e[i] = entry(i);
-    return n < 1024 ? merge<O>(e, e + n, n) : radix<O>(e, e + n, n, int(sizeof(T)));
+    for (int64_t i = 0; i < n; i++) {
+      if (i % POLL == 0 && call->stopped()) return nullptr;
+      e[i] = entry(i);
+    }
+    return n < 1024 ? merge<O>(e, e + n, n) : radix<O>(e, e + n, n, int(sizeof(T)), *call);
   }
 
   const E *pick(E *e) const {
@@ -165,6 +174,7 @@ template <class K, class O> struct Order {
       if (O::before(v, e[0])) sift<O>(e, k, 0, v);
     }
     for (int64_t end = k - 1; end > 0; end--) {
+      if (end % POLL == 0 && call->stopped()) return nullptr;
       const E v = e[end];
       e[end] = e[0];
       sift<O>(e, end, 0, v);

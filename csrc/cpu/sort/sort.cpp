@@ -35,6 +35,7 @@ template <class K, class O> struct Sorter {
         const E *e = Order<K, O>{x, l.x_step, l.length, j.k, j.descending, j.call}.first(room);
         if (e == nullptr) return;
         for (int64_t r = 0, at = w.at[1] + i * w.step[1]; r < j.k; r++, at += l.y_step) {
+          if (r % POLL == POLL - 1 && j.call->stopped()) return;
           const int64_t from = O::place(e[r]);
           if (j.values != nullptr) static_cast<T *>(j.values)[at] = x[from * l.x_step];
           put_index(j.index, j.index_dtype, at, from);

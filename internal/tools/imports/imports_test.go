@@ -48,16 +48,19 @@ var allowed = []rule{
 	{"cgo/native", []string{"rlx/ir", "rlx/backend"}, true},
 	{"cgo/*", []string{"cgo/native", "rlx/backend", "csrc/..."}, true},
 	{"rlx", []string{"rlx/ir", "rlx/op", "rlx/backend", "rlx/onnx", "rlx/gguf", "rlx/safetensors", "rlx/internal/pass", "rlx/internal/plan", "rlx/internal/prog", "rlx/internal/exec", "rlx/internal/ref", "cgo/cpu", "cgo/vulkan"}, true},
+	{"rlx/batch", []string{"rlx", "rlx/ir"}, true},
 	{"rlx/conform", []string{"rlx", "rlx/ir", "rlx/op", "rlx/backend", "rlx/internal/ref"}, true},
 	// Tools and test helpers, which no program links.
 	{"rlx/internal/gen", []string{"rlx/ir", "rlx/op"}, false},
 	{"rlx/internal/gen/cmd/*", []string{"rlx/internal/gen"}, false},
 	{"rlx/internal/golden", []string{"rlx/ir"}, false},
+	{"rlx/internal/fuzz", []string{"rlx", "rlx/ir", "rlx/op", "rlx/backend", "rlx/conform", "rlx/internal/pass", "rlx/internal/exec", "rlx/internal/ref"}, false},
 	{"rlx/onnx/backendtest", []string{"rlx", "rlx/ir", "rlx/onnx"}, false},
 	{"rlx/internal/abi", nil, false},
 	{"rlx/internal/cgobench", nil, false},
 	{"internal/tools/...", nil, false},
 	{"cmd/...", []string{"rlx", "rlx/ir", "rlx/op", "rlx/grad", "rlx/nn", "rlx/optim", "rlx/backend", "rlx/conform", "rlx/onnx/...", "cgo/*", "cmd/...", "*"}, false},
+	{"examples/serve/...", []string{"rlx", "rlx/ir", "rlx/backend", "rlx/batch", "cmd/rlx/demo", "examples/serve/..."}, false},
 	{"examples/...", []string{"rlx", "rlx/ir", "rlx/op", "rlx/grad", "rlx/nn", "rlx/optim", "*"}, false},
 }
 

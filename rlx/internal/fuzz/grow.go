@@ -95,7 +95,9 @@ func (w *grower) tensor(d ir.DType, shape []int64) *ir.Tensor {
 			if w.odd && w.chance(8) {
 				v = pickOf(w, math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 0x1p-149, -3*0x1p-149, 0x1p-1074, 1, 1)
 			} else if w.chance(4) { // ties, and numbers that are exact in every format
-				v = float64(w.IntN(9)-4) / 2
+				if v = float64(w.IntN(9)-4) / 2; v == 0 && w.chance(2) {
+					v = math.Copysign(0, -1)
+				}
 			}
 			ir.PutFloat(d, t.Bytes(), i, v)
 		case d == ir.Bool:
@@ -297,7 +299,7 @@ func (w *grower) step() {
 		weight int
 		add    func(*grower)
 	}{
-		{6, (*grower).unary}, {8, (*grower).binary}, {4, (*grower).bait}, {3, (*grower).choose}, {2, (*grower).cast},
+		{6, (*grower).unary}, {8, (*grower).binary}, {5, (*grower).bait}, {3, (*grower).choose}, {2, (*grower).cast},
 		{9, (*grower).view}, {3, (*grower).gatherStep}, {3, (*grower).concat}, {5, (*grower).reduce}, {3, (*grower).norm},
 		{6, (*grower).product}, {5, (*grower).convolution}, {9, (*grower).pattern}, {2, (*grower).control}, {4, (*grower).generic},
 		{2, (*grower).twin}, {1, (*grower).leaf}, {2, (*grower).integers},

@@ -79,7 +79,7 @@ func (m *Match) geluArgument(u, x ir.Value) bool {
 	if rest, ok := p.without(x); ok && len(rest.factors) == 1 {
 		s, one, ok := plus(rest.factors[0])
 		square := m.factorsOf(s)
-		return ok && one == 1 && m.Single(rest.factors[0]) && square.allAre(x, 2) && close(d, square.c, 0.044715)
+		return ok && one == 1 && m.Single(rest.factors[0]) && m.Single(s) && square.allAre(x, 2) && close(d, square.c, 0.044715)
 	}
 	if len(p.factors) != 1 || !m.Single(p.factors[0]) {
 		return false
@@ -92,7 +92,7 @@ func (m *Match) geluArgument(u, x ir.Value) bool {
 		a, b = b, a
 	}
 	cube := m.factorsOf(b)
-	return a == x && cube.allAre(x, 3) && close(d, cube.c, 0.044715)
+	return a == x && m.Single(b) && cube.allAre(x, 3) && close(d, cube.c, 0.044715)
 }
 
 // siluRule: x * sigmoid(x), and x * sigmoid(alpha x).

@@ -1,14 +1,16 @@
 package pass
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
-// Norms finds layer norms and RMS norms that a model spells out, first without gamma and beta, which join one after the other. Inner steps are rounded
-// in another order than before.
+// Norms finds layer norms and RMS norms over the last axes that a model spells out, first without gamma and beta, which join one after the other, and
+// softmaxes. Inner steps are rounded in another order than before; NaN and infinities are where they were. A variance as mean(x^2) - mean(x)^2 stays
+// spelled out: where the mean is far from 0 it is another number than that of the op, which does not cancel.
 var Norms = Pass{Name: "norm", Doc: "layer norms, RMS norms and softmaxes that are spelled out become one node", Rules: []Rule{
 	{"layer norm", layerNormRule}, {"rms norm", rmsNormRule}, {"gamma", gammaRule}, {"beta", betaRule}, {"softmax", softmaxRule},
 }}
@@ -35,32 +37,33 @@ func centred(v ir.Value) (x ir.Value, axis int, ok bool) {
 	return x, axis, ok && y == x
 }
 
-// overRoot takes v apart as a / sqrt(b + eps), whichever way the division is written; root is what only v may read.
+// overRoot takes v apart as a / sqrt(b + eps), whichever way the division is written; nothing else may read the root or the sum.
 func (m *Match) overRoot(v ir.Value) (a, b ir.Value, eps float64, ok bool) {
 	var under ir.Value
 	if x, root, is := asBinary(v, "div"); is {
-		if under, ok = asUnary(root, "sqrt"); !ok {
-			return
-		}
-		a = x
+		under, ok = asUnary(root, "sqrt")
+		a, ok = x, ok && m.Single(root)
 	} else if x, y, is := asBinary(v, "mul"); is {
 		for range 2 {
-			if under, ok = rsqrtOf(y); ok {
+			if under, ok = m.rsqrtOf(y); ok {
 				break
 			}
 			x, y = y, x
 		}
 		a = x
 	}
-	if !ok {
-		return
+	if !ok || !m.Single(under) {
+		return a, b, 0, false
 	}
 	b, eps, ok = plus(under)
-	return a, b, eps, ok && eps >= 0
+	return a, b, eps, ok && eps >= 0 && m.Single(b)
 }
 
-// rsqrtOf is the operand of v where v is 1 / sqrt of it.
-func rsqrtOf(v ir.Value) (x ir.Value, ok bool) {
+// rsqrtOf is the operand of v where v, which only one node reads, is 1 / sqrt of it.
+func (m *Match) rsqrtOf(v ir.Value) (x ir.Value, ok bool) {
+	if !m.Single(v) {
+		return x, false
+	}
 	if x, ok = asUnary(v, "rsqrt"); ok {
 		return x, true
 	}
@@ -72,28 +75,49 @@ func rsqrtOf(v ir.Value) (x ir.Value, ok bool) {
 			ok = is && c == 1
 		}
 	}
-	if !ok {
+	if !ok || !m.Single(root) {
 		return x, false
 	}
 	return asUnary(root, "sqrt")
 }
 
+// squared is what v is the square of; reads is how often v reads it.
+func squared(v ir.Value) (x ir.Value, reads int, ok bool) {
+	if a, b, is := asBinary(v, "mul"); is {
+		return a, 2, a == b
+	}
+	if a, b, is := asBinary(v, "pow"); is {
+		c, is := number(b)
+		return a, 1, is && c == 2 && a.Type().Equal(v.Type())
+	}
+	x, ok = asUnary(v, "square")
+	return x, 1, ok
+}
+
+// exact says whether the steps of a spelling are in a dtype whose range is that of the op's: f16 steps overflow where the op's do not.
+func exact(d ir.DType) bool { return ir.Float.Has(d) && d != ir.F16 }
+
 // layerNormRule: (x - mean) / sqrt(mean((x - mean)^2) + eps).
 func layerNormRule(m *Match) []ir.Value {
 	d, variance, eps, ok := m.overRoot(m.Out(0))
-	if !ok {
+	if !ok || !exact(d.DType()) {
 		return nil
 	}
 	x, axis, ok := centred(d)
 	square, at, ok2 := meanOf(variance)
-	if !ok || !ok2 || at != axis || !m.Single(variance) {
+	if !ok || !ok2 || at != axis || !m.Single(square) {
 		return nil
 	}
-	p := m.factorsOf(square)
-	if p.c != 1 || len(p.factors) != 2 || p.factors[0] != p.factors[1] {
+	e, reads, ok := squared(square)
+	if !ok {
 		return nil
 	}
-	if y, k, ok := centred(p.factors[0]); !ok || y != x || k != axis { // the same difference, or computed again
+	if e == d {
+		reads++
+	} else if !m.Single(d) { // the difference is computed twice
+		return nil
+	}
+	if y, k, ok := centred(e); !ok || y != x || k != axis || m.uses[e] > reads {
 		return nil
 	}
 	return []ir.Value{op.LayerNorm(x, ir.Value{}, ir.Value{}, axis, eps)}
@@ -101,15 +125,15 @@ func layerNormRule(m *Match) []ir.Value {
 
 // rmsNormRule: x / sqrt(mean(x^2) + eps).
 func rmsNormRule(m *Match) []ir.Value {
-	x, square, eps, ok := m.overRoot(m.Out(0))
-	if !ok {
+	x, mean, eps, ok := m.overRoot(m.Out(0))
+	if !ok || !exact(x.DType()) {
 		return nil
 	}
-	y, axis, ok := meanOf(square)
-	if !ok {
+	square, axis, ok := meanOf(mean)
+	if !ok || !m.Single(square) {
 		return nil
 	}
-	if p := m.factorsOf(y); p.c != 1 || !p.allAre(x, 2) {
+	if y, _, ok := squared(square); !ok || y != x {
 		return nil
 	}
 	return []ir.Value{op.RmsNorm(x, ir.Value{}, ir.Value{}, axis, eps)}
@@ -179,13 +203,23 @@ func betaRule(m *Match) []ir.Value {
 	})
 }
 
-// overAxis is the operand of v where v is fn of it over one axis, which is kept as 1, dropped and put back, or stretched.
-func overAxis(v ir.Value, fn op.ReduceFn) (x ir.Value, axis int, ok bool) {
+// overAxis is the operand of v where v is fn of it over one axis, which is kept as 1, dropped and put back, or stretched. Nothing else may read a
+// value on the way.
+func (m *Match) overAxis(v ir.Value, fn op.ReduceFn) (x ir.Value, axis int, ok bool) {
 	shape := v.Shape()
-	for isKind(v, "Reshape") || isKind(v, "Expand") { // which keep the order of elements; the shapes tell whether all are there once
-		v = v.Node().In[0]
+	for m.Single(v) {
+		if isKind(v, "Reshape") || isKind(v, "Expand") { // which keep the order of elements; the shapes tell whether all are there once
+			v = v.Node().In[0]
+			continue
+		}
+		if fn != "max" {
+			break
+		}
+		if v, ok = atLeastMinusInf(v); !ok {
+			break
+		}
 	}
-	if !isKind(v, "Reduce") {
+	if !isKind(v, "Reduce") || !m.Single(v) {
 		return x, 0, false
 	}
 	a, x := v.Node().Attrs.(*op.ReduceAttrs), v.Node().In[0]
@@ -204,25 +238,40 @@ func overAxis(v ir.Value, fn op.ReduceFn) (x ir.Value, axis int, ok bool) {
 	return x, axis, true
 }
 
-// softmaxRule: e / sum(e), e = exp(x - max(x)).
+// atLeastMinusInf is the operand of v where v is the larger of it and -inf, which is it; else v.
+func atLeastMinusInf(v ir.Value) (x ir.Value, ok bool) {
+	a, b, ok := asBinary(v, "max")
+	if !ok {
+		return v, false
+	}
+	for range 2 {
+		if c, is := number(b); is && math.IsInf(c, -1) && a.Type().Equal(v.Type()) {
+			return a, true
+		}
+		a, b = b, a
+	}
+	return v, false
+}
+
+// softmaxRule: e / sum(e), e = exp(x - max(x)). Rows of -inf alone, and with NaN or inf, give NaN both ways.
 func softmaxRule(m *Match) []ir.Value {
 	e, sum, ok := asBinary(m.Out(0), "div")
-	if !ok {
+	if !ok || !exact(e.DType()) || m.uses[e] > 2 {
 		return nil
 	}
-	y, axis, ok := overAxis(sum, "sum")
+	y, axis, ok := m.overAxis(sum, "sum")
 	if !ok || y != e {
 		return nil
 	}
 	d, ok := asUnary(e, "exp")
-	if !ok {
+	if !ok || !m.Single(d) {
 		return nil
 	}
 	x, most, ok := asBinary(d, "sub")
 	if !ok {
 		return nil
 	}
-	if y, k, ok := overAxis(most, "max"); !ok || y != x || k != axis {
+	if y, k, ok := m.overAxis(most, "max"); !ok || y != x || k != axis {
 		return nil
 	}
 	return []ir.Value{op.Softmax(x, axis)}

@@ -59,6 +59,8 @@ func stepOf(n *ir.Node) (s op.Step, ok bool) {
 	switch a := n.Attrs.(type) {
 	case *op.ResizeNearest2xAttrs:
 		return op.Step{Fn: "resize_nearest_2x"}, n.In[0].Rank() == 4
+	case *op.ResizeAttrs:
+		return op.Step{Fn: "resize_nearest_2x"}, doubles(n, a)
 	case *op.ReverseAttrs:
 		return op.Step{Fn: "flip", Axes: slices.Clone(a.Axes)}, len(a.Axes) > 0
 	case *op.TransposeAttrs:
@@ -78,4 +80,24 @@ func stepOf(n *ir.Node) (s op.Step, ok bool) {
 		return s, true
 	}
 	return s, false
+}
+
+// doubles says that a Resize repeats every element of the last two of four axes.
+func doubles(n *ir.Node, a *op.ResizeAttrs) bool {
+	in, okIn := ir.StaticShape(n.In[0].Shape())
+	out, okOut := ir.StaticShape(n.Types[0].Shape)
+	if !okIn || !okOut || len(in) != 4 || a.Mode != op.ResizeNearest || in[0] != out[0] || in[1] != out[1] || out[2] != 2*in[2] || out[3] != 2*in[3] {
+		return false
+	}
+	for _, t := range a.Taps(in, out) {
+		if t.Axis < 2 || t.Outside != nil {
+			return false
+		}
+		for j, k := range t.Index {
+			if k != int64(j/2) {
+				return false
+			}
+		}
+	}
+	return true
 }

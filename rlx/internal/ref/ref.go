@@ -227,6 +227,9 @@ func (p *program) check(slots map[prog.Slot][][]byte, a *backend.RunArgs) error 
 // Apply runs one op on tensors, as the constant folder does. Results are fresh.
 func Apply(row *ir.Row, attrs any, in []*ir.Tensor, out []ir.Type) ([]*ir.Tensor, error) {
 	k := kernels[row.Name]
+	if k == nil && row.Composite() {
+		return composed(row, attrs, in)
+	}
 	if k == nil {
 		return nil, fmt.Errorf("%s has no reference kernel", row.Name)
 	}
