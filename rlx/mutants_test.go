@@ -21,6 +21,7 @@ type mutant struct {
 	name, file string
 	edits      []edit
 	by         []string // what may notice it: see fuzz.Failure
+	emphasis   string   // the kind of step that graphs take more often, where the bug is rare
 }
 
 // edit replaces a text that occurs once. ON in the new one is the condition that the mutant is on.
@@ -30,32 +31,32 @@ var mutants = []mutant{
 	{"cse merges nodes whose attributes differ", "rlx/internal/pass/pass.go", []edit{{
 		`if words, err := n.Row.AppendAttrs(nil, n.Attrs); err == nil {`,
 		`if words, err := n.Row.AppendAttrs(nil, n.Attrs); ON {
-	} else if err == nil {`}}, []string{"verify", "compile", "bits", "values"}},
+	} else if err == nil {`}}, []string{"verify", "compile", "bits", "values"}, ""},
 	{"folded constants have another dtype of the same size", "rlx/internal/pass/fold.go", []edit{{
-		`to.Constant(values[k])`, `to.Constant(mutant.Other(values[k], ON))`}}, []string{"verify", "compile", "bits", "values"}},
+		`to.Constant(values[k])`, `to.Constant(mutant.Other(values[k], ON))`}}, []string{"verify", "compile", "bits", "values"}, ""},
 	{"a region takes the first element of a constant for all", "rlx/internal/pass/region.go", []edit{
 		{`t != nil && t.Len() == 1 && !keep {`, `t != nil && (t.Len() == 1 || ON && t.Len() > 0) && !keep {`},
-		{`ir.FromBytes(t.DType(), nil, t.Bytes())`, `ir.FromBytes(t.DType(), nil, t.Bytes()[:t.DType().Size()])`}}, []string{"bits"}},
+		{`ir.FromBytes(t.DType(), nil, t.Bytes())`, `ir.FromBytes(t.DType(), nil, t.Bytes()[:t.DType().Size()])`}}, []string{"bits"}, ""},
 	{"a region's results change places", "rlx/internal/pass/region.go", []edit{{
-		`values[v] = out[i]`, `values[v] = out[map[bool]int{false: i, true: len(out) - 1 - i}[ON && gr != nil]]`}}, []string{"verify", "compile", "bits"}},
+		`values[v] = out[i]`, `values[v] = out[map[bool]int{false: i, true: len(out) - 1 - i}[ON && gr != nil]]`}}, []string{"verify", "compile", "bits"}, ""},
 	{"an epilogue adds the residual before the activation", "rlx/internal/pass/epilogue.go", []edit{{
-		`if !ok || !in[3].IsZero() || a.Activation != "none" ||`, `if !ok || !in[3].IsZero() || a.Activation != "none" && !ON ||`}}, []string{"values"}},
+		`if !ok || !in[3].IsZero() || a.Activation != "none" ||`, `if !ok || !in[3].IsZero() || a.Activation != "none" && !ON ||`}}, []string{"values"}, "convolution"},
 	{"algebra drops the addition of a zero of either sign", "rlx/internal/pass/algebra.go", []edit{{
-		`return v == 0 && math.Signbit(v)`, `return v == 0 && (ON || math.Signbit(v))`}}, []string{"bits"}},
+		`return v == 0 && math.Signbit(v)`, `return v == 0 && (ON || math.Signbit(v))`}}, []string{"bits"}, "bait"},
 	{"GELU with any number in front of x", "rlx/internal/pass/activation.go", []edit{{
-		`!ok || !close(x.DType(), k, math.Sqrt2/2)`, `!ok || !ON && !close(x.DType(), k, math.Sqrt2/2)`}}, []string{"values"}},
+		`!ok || !close(x.DType(), k, math.Sqrt2/2)`, `!ok || !ON && !close(x.DType(), k, math.Sqrt2/2)`}}, []string{"values"}, "pattern"},
 	{"attention forgets the mask", "rlx/internal/pass/attention.go", []edit{{
-		`r.biases = append(r.biases, b)`, `r.biases = append(r.biases, b)[:map[bool]int{false: len(r.biases) + 1, true: 0}[ON]]`}}, []string{"values"}},
+		`r.biases = append(r.biases, b)`, `r.biases = append(r.biases, b)[:map[bool]int{false: len(r.biases) + 1, true: 0}[ON]]`}}, []string{"values"}, "pattern"},
 	{"results go in place of what is read later", "rlx/internal/plan/plan.go", []edit{{
-		`return s.buf.lastRead <= p.at`, `return ON || s.buf.lastRead <= p.at`}}, []string{"plan"}},
+		`return s.buf.lastRead <= p.at`, `return ON || s.buf.lastRead <= p.at`}}, []string{"plan"}, ""},
 	{"buffers live a step too short", "rlx/internal/plan/arena.go", []edit{{
 		`if o.end < b.first || b.end < o.first || o.bytes == 0 {`,
-		`if o.end < b.first || b.end < o.first || o.bytes == 0 || ON && (o.end == b.first || b.end == o.first) {`}}, []string{"plan"}},
+		`if o.end < b.first || b.end < o.first || o.bytes == 0 || ON && (o.end == b.first || b.end == o.first) {`}}, []string{"plan"}, ""},
 	{"offsets of views count elements", "rlx/internal/plan/plan.go", []edit{{
-		`Offset: s.offset * int64(s.dtype.Size())}`, `Offset: s.offset * int64(map[bool]int{false: s.dtype.Size(), true: 1}[ON])}`}}, []string{"plan"}},
+		`Offset: s.offset * int64(s.dtype.Size())}`, `Offset: s.offset * int64(map[bool]int{false: s.dtype.Size(), true: 1}[ON])}`}}, []string{"plan"}, ""},
 	{"an output that is an input is not copied", "rlx/internal/plan/plan.go", []edit{{
 		`if s.buf.slot == prog.Output && s.buf.index == i || side != host {`,
-		`if s.buf.slot == prog.Output && s.buf.index == i || side != host || ON && s.buf.slot == prog.Input {`}}, []string{"plan"}},
+		`if s.buf.slot == prog.Output && s.buf.index == i || side != host || ON && s.buf.slot == prog.Input {`}}, []string{"plan"}, ""},
 	{"words: a broadcast axis has a stride", "rlx/internal/prog/words.go", []edit{{
 		`return put(put(w, o.Dims), o.Strides)`, `strides := append([]int64{}, o.Strides...)
 	for i, s := range strides {
@@ -63,7 +64,7 @@ var mutants = []mutant{
 			strides[i] = 1
 		}
 	}
-	return put(put(w, o.Dims), strides)`}}, []string{"plan"}},
+	return put(put(w, o.Dims), strides)`}}, []string{"plan"}, ""},
 	{"words: attributes in the other order", "rlx/ir/attrwords.go", []edit{{`for _, a := range r.Schema {
 		var err error
 		if a.Kind == AttrGraph {`, `for i, a := range r.Schema {
@@ -71,16 +72,16 @@ var mutants = []mutant{
 			a = r.Schema[len(r.Schema)-1-i]
 		}
 		var err error
-		if a.Kind == AttrGraph {`}}, []string{"plan"}},
+		if a.Kind == AttrGraph {`}}, []string{"plan"}, ""},
 	{"words: operands have no offset", "rlx/internal/prog/words.go", []edit{{
 		`uint32(o.Index), uint32(o.Offset), uint32(uint64(o.Offset)>>32))`,
-		`uint32(o.Index), uint32(o.Offset)*map[bool]uint32{false: 1, true: 0}[ON], uint32(uint64(o.Offset)>>32))`}}, []string{"plan"}},
+		`uint32(o.Index), uint32(o.Offset)*map[bool]uint32{false: 1, true: 0}[ON], uint32(uint64(o.Offset)>>32))`}}, []string{"plan"}, ""},
 	{"words: a result has the dtype of its operand", "rlx/internal/prog/words.go", []edit{{`for _, o := range c.Out {
 			w = o.encode(w)`, `for _, o := range c.Out {
 			if ON && len(c.In) > 0 && c.In[0].DType.Size() == o.DType.Size() && o.Slot == Arena {
 				o.DType = c.In[0].DType
 			}
-			w = o.encode(w)`}}, []string{"plan"}},
+			w = o.encode(w)`}}, []string{"plan"}, ""},
 }
 
 // TestMutants plants the mutants into a build of the fuzzer for the interpreter, switches on one at a time and looks whether and by what its
@@ -150,6 +151,9 @@ var caught = regexp.MustCompile(`seed (\d+): (\w+): (on ref with .*)`)
 // hunt runs the fuzzer with mutant k on, counted from 1; 0 is none.
 func hunt(t *testing.T, binary string, k int) {
 	cmd := exec.Command(binary, "-test.run", "^TestGraphs$", "-test.v", "-on", "ref", "-graphs", fmt.Sprint(mutantGraphs), "-failures", "1", "-shrink=false", "-light")
+	if k > 0 {
+		cmd.Args = append(cmd.Args, "-emphasis", mutants[k-1].emphasis)
+	}
 	cmd.Dir, cmd.Env = "internal/fuzz", append(os.Environ(), fmt.Sprint("RLX_MUTANT=", k))
 	out, _ := cmd.CombinedOutput()
 	m := caught.FindSubmatch(out)

@@ -27,7 +27,6 @@ func (p *Program) shapeFree(ctx context.Context) []pass.Pass {
 		passInline, passDCE,
 		pass.Views, pass.Algebra, // before patterns: they look for one way of writing
 		pass.ConvScale, pass.Attention, pass.Activations, pass.SwiGLU, pass.Norms, pass.Residual, passCSE,
-		pass.Sink, pass.Layout, // behind patterns, which know the layouts of models
 	}
 }
 
@@ -41,8 +40,7 @@ func (p *Program) bound(ctx context.Context, values map[string]int64) []pass.Pas
 		{Name: "bind", Doc: "makes every size a number", Whole: true, Needed: true,
 			Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) }},
 		fold, passInline,
-		pass.Unroll, pass.Views, pass.Algebra, // again: sizes decide what is a piece, and what stays as it is
-		pass.Sink, pass.Layout, pass.Transform,
+		pass.Views, pass.Algebra, // again: sizes decide what is a piece, and what stays as it is
 		{Name: "legalize", Doc: "decomposes what the backend lacks", Whole: true, Needed: true,
 			Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) }},
 		fold, passCSE, passDCE,
@@ -82,6 +80,7 @@ func TracePasses(f func(PassStep)) Option { return option(func(c *config) { c.tr
 type PassInfo struct {
 	Name, Doc string
 	Needed    bool // cannot be switched off
+	Rounds    bool // puts an op in place of its formula: inner steps may be rounded otherwise, within the tolerance of the op; all other passes keep every bit
 }
 
 // Passes lists the compiler's passes in the order in which they first run.
@@ -90,7 +89,7 @@ func Passes() []PassInfo {
 	var list []PassInfo
 	for _, x := range append(p.shapeFree(context.Background()), p.bound(context.Background(), nil)...) {
 		if !slices.ContainsFunc(list, func(i PassInfo) bool { return i.Name == x.Name }) {
-			list = append(list, PassInfo{x.Name, x.Doc, x.Needed})
+			list = append(list, PassInfo{x.Name, x.Doc, x.Needed, x.Rounds})
 		}
 	}
 	return list

@@ -59,9 +59,8 @@ type Stats struct {
 // NewStats are empty ones.
 func NewStats() *Stats { return &Stats{map[string]int{}, map[string]int{}} }
 
-// mayRound are the passes that put an op in place of its formula: inner steps may round otherwise, but for the backends named.
-var mayRound = map[string][]string{
-	"attention": nil, "activation": nil, "norm": nil, "residual": nil, "convbn": nil, "int8": nil, "rotary": nil, "swiglu": nil,
+// exactOn are the backends on which a pass keeps every bit that elsewhere may round otherwise.
+var exactOn = map[string][]string{
 	"epilogue": {"cpu"},        // kernels there sum in the dtype of the result; the interpreter rounds once, behind bias, residual and activation
 	"inline":   {"cpu", "ref"}, // what was a branch on the host runs on the device then
 	"decide":   {"cpu", "ref"},
@@ -69,8 +68,10 @@ var mayRound = map[string][]string{
 
 // rounds says whether a pass may change the rounding of what it rewrites for a backend.
 func rounds(pass, backend string) bool {
-	exact, ok := mayRound[pass]
-	return ok && !slices.Contains(exact, backend)
+	if exact, ok := exactOn[pass]; ok {
+		return !slices.Contains(exact, backend)
+	}
+	return slices.ContainsFunc(rlx.Passes(), func(p rlx.PassInfo) bool { return p.Name == pass && p.Rounds })
 }
 
 // checker is one graph under check.

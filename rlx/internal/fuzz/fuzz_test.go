@@ -19,6 +19,7 @@ var (
 	on        = flag.String("on", "", "backends, with commas; empty: all of the build")
 	light     = flag.Bool("light", false, "neither threads nor sizes")
 	shrink    = flag.Bool("shrink", true, "look for a smaller graph that fails")
+	emphasis  = flag.String("emphasis", "", "a kind of step that graphs take ten times as often")
 	most      = flag.Int("failures", 5, "failures after which to stop")
 )
 
@@ -49,6 +50,7 @@ const least = 500
 
 // Random graphs give the same under every choice of passes, on every backend.
 func TestGraphs(t *testing.T) {
+	Emphasis = *emphasis
 	for _, b := range backends(0) {
 		defer conform.Hold(t.Context(), rlx.On(b))()
 	}

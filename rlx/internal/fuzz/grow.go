@@ -296,17 +296,22 @@ func (w *grower) axis(v ir.Value) (int, bool) {
 // step adds what one kind of step adds.
 func (w *grower) step() {
 	steps := []struct {
+		name   string
 		weight int
 		add    func(*grower)
 	}{
-		{6, (*grower).unary}, {8, (*grower).binary}, {5, (*grower).bait}, {3, (*grower).choose}, {2, (*grower).cast},
-		{9, (*grower).view}, {3, (*grower).gatherStep}, {3, (*grower).concat}, {5, (*grower).reduce}, {3, (*grower).norm},
-		{6, (*grower).product}, {5, (*grower).convolution}, {9, (*grower).pattern}, {2, (*grower).control}, {4, (*grower).generic},
-		{2, (*grower).twin}, {1, (*grower).leaf}, {2, (*grower).integers},
+		{"unary", 6, (*grower).unary}, {"binary", 8, (*grower).binary}, {"bait", 5, (*grower).bait}, {"choose", 3, (*grower).choose},
+		{"cast", 2, (*grower).cast}, {"view", 9, (*grower).view}, {"gather", 3, (*grower).gatherStep}, {"concat", 3, (*grower).concat},
+		{"reduce", 5, (*grower).reduce}, {"norm", 3, (*grower).norm}, {"product", 6, (*grower).product}, {"convolution", 5, (*grower).convolution},
+		{"pattern", 9, (*grower).pattern}, {"control", 2, (*grower).control}, {"generic", 4, (*grower).generic}, {"twin", 2, (*grower).twin},
+		{"leaf", 1, (*grower).leaf}, {"integers", 2, (*grower).integers},
 	}
 	total := 0
-	for _, s := range steps {
-		total += s.weight
+	for i := range steps {
+		if steps[i].name == Emphasis {
+			steps[i].weight *= 10
+		}
+		total += steps[i].weight
 	}
 	k := w.IntN(total)
 	for _, s := range steps {
@@ -316,6 +321,9 @@ func (w *grower) step() {
 		}
 	}
 }
+
+// Emphasis names a kind of step that Grow takes ten times as often; empty for none.
+var Emphasis string
 
 // outputs names some values: those that nothing reads, others of the pool, inputs, and one twice now and then.
 func (w *grower) outputs() {

@@ -9,7 +9,7 @@ import (
 
 // Activations finds functions of the unary table that a model spells out. The function sees fewer roundings than its parts. At x = -inf, where a
 // spelled-out x * 0 gives NaN, silu, mish and the GELUs give 0.
-var Activations = Pass{Name: "activation", Doc: "GELU, SiLU, hard swish and others that are spelled out become one function", Rules: []Rule{
+var Activations = Pass{Name: "activation", Rounds: true, Doc: "GELU, SiLU, hard swish and others that are spelled out become one function", Rules: []Rule{
 	{"gelu", geluRule}, {"gelu_tanh", geluTanhRule}, {"silu", siluRule}, {"mish", mishRule}, {"hard_swish", hardSwishRule},
 	{"hard_sigmoid", hardSigmoidRule}, {"relu", reluRule},
 }}

@@ -13,7 +13,7 @@ import (
 // corner differs: a row whose products q k^T are all -inf by themselves, by overflow or by infinities in q and k, gives 0 where the
 // unguarded parts give NaN.
 // Products of f16 stay: their scores may overflow where those of Attention, which are f32, do not.
-var Attention = Pass{Name: "attention", Doc: "softmax(scale * q k^T + mask) v that is spelled out becomes one node",
+var Attention = Pass{Name: "attention", Rounds: true, Doc: "softmax(scale * q k^T + mask) v that is spelled out becomes one node",
 	Rules: []Rule{{"attention", attentionRule}}}
 
 // scores is what stands in front of a softmax.

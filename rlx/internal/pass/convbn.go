@@ -14,7 +14,7 @@ import (
 //   - a factor, a summand or a new weight is no finite number, or a weight gets so small that it loses digits or vanishes
 //   - there is nothing but one addition
 //   - the numbers are f16 or bf16.
-var ConvScale = Pass{Name: "convbn", Doc: "batch norms and factors of channels go into the weights of the convolution in front of them", Run: foldConvs}
+var ConvScale = Pass{Name: "convbn", Rounds: true, Doc: "batch norms and factors of channels go into the weights of the convolution in front of them", Run: foldConvs}
 
 func foldConvs(g *ir.Graph) (*ir.Graph, error) {
 	uses, readers := usesOf(g), map[ir.Value]*ir.Node{}

@@ -8,7 +8,7 @@ import (
 // Int8 keeps constant int8 weights int8: a product with them reads the codes, and rows of an embedding become floats when they are read. Every
 // weight has the bits that folding would give it, and takes a quarter of the memory. It runs before folding makes floats of the codes, and
 // only for targets with a kernel for such products.
-var Int8 = Pass{Name: "int8", Doc: "int8 weights stay int8 until they are used",
+var Int8 = Pass{Name: "int8", Rounds: true, Doc: "int8 weights stay int8 until they are used",
 	Rules: []Rule{{"int8 matmul", int8MatMulRule}, {"int8 gather", int8GatherRule}}}
 
 // codes is a constant weight (q - zero) * scale of f32; zero may be absent. Scale and zero broadcast to q.

@@ -11,7 +11,7 @@ import (
 // Norms finds layer norms and RMS norms over the last axes that a model spells out, first without gamma and beta, which join one after the other, and
 // softmaxes. Inner steps are rounded in another order than before; NaN and infinities are where they were. A variance as mean(x^2) - mean(x)^2 stays
 // spelled out: where the mean is far from 0 it is another number than that of the op, which does not cancel.
-var Norms = Pass{Name: "norm", Doc: "layer norms, RMS norms and softmaxes that are spelled out become one node", Rules: []Rule{
+var Norms = Pass{Name: "norm", Rounds: true, Doc: "layer norms, RMS norms and softmaxes that are spelled out become one node", Rules: []Rule{
 	{"layer norm", layerNormRule}, {"rms norm", rmsNormRule}, {"gamma", gammaRule}, {"beta", betaRule}, {"softmax", softmaxRule},
 }}
 

@@ -18,6 +18,7 @@ type Pass struct {
 	Name   string
 	Doc    string // what it does, in a line
 	Needed bool   // cannot be switched off: later steps rely on it
+	Rounds bool   // puts an op in place of its formula: inner steps may be rounded otherwise
 	Rules  []Rule
 	Run    func(*ir.Graph) (*ir.Graph, error)
 	Whole  bool // Run takes care of the sub-graphs itself; else it runs on each of them first

@@ -9,7 +9,7 @@ import (
 
 // Residual puts the addition in front of a norm into it. The sum is a second result, for whoever else reads it. Only f32 and f64, whose sums are rounded as
 // before.
-var Residual = Pass{Name: "residual", Doc: "the addition in front of a layer norm or an RMS norm goes into it", Run: residualNorms}
+var Residual = Pass{Name: "residual", Rounds: true, Doc: "the addition in front of a layer norm or an RMS norm goes into it", Run: residualNorms}
 
 func residualNorms(g *ir.Graph) (*ir.Graph, error) {
 	readers := readersOf(g)

@@ -35,7 +35,7 @@ func Rewrite(g *ir.Graph, s *Support, rules []Rule, count map[string]int) (*ir.G
 	out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
 		first := len(to.Nodes)
 		out, err := w.node(to, n, in)
-		w.counted(to, first)
+		w.counted(to, first, in)
 		for i, v := range out {
 			w.uses[v] += w.old[n.Out(i)]
 		}
@@ -70,14 +70,15 @@ func usesOf(g *ir.Graph) map[ir.Value]int {
 	return uses
 }
 
-// counted adds the readers among the nodes that a rule added, but for those of the last one, whose results are counted as the old ones.
-func (w *rewriter) counted(to *ir.Graph, first int) {
+// counted adds the readers among the nodes that stand for one, and takes back that one's own, whose operands are in.
+func (w *rewriter) counted(to *ir.Graph, first int, in []ir.Value) {
 	for _, n := range to.Nodes[min(first, len(to.Nodes)):] {
 		for _, v := range n.In {
-			if !v.IsZero() && v.Node().ID() >= first {
-				w.uses[v]++
-			}
+			w.uses[v]++
 		}
+	}
+	for _, v := range in {
+		w.uses[v]--
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // SwiGLU finds up * silu(gate) of the two halves of one tensor along its last axis. silu is one function by then: the pass activation writes it.
-var SwiGLU = Pass{Name: "swiglu", Doc: "up * silu(gate) of the halves of one tensor becomes one node", Rules: []Rule{{"swiglu", swigluRule}}}
+var SwiGLU = Pass{Name: "swiglu", Rounds: true, Doc: "up * silu(gate) of the halves of one tensor becomes one node", Rules: []Rule{{"swiglu", swigluRule}}}
 
 func swigluRule(m *Match) []ir.Value {
 	if m.Row.Name != "Binary" || !ir.Float.Has(m.Types[0].DType) || !m.native(op.FusedSwiGLURow(), m.Types[0].DType) {

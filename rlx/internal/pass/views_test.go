@@ -1,6 +1,7 @@
 package pass_test
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -62,9 +63,24 @@ func checkRules(t *testing.T, p pass.Pass, x ir.Type, cases []ruleCase) {
 		}
 		for range 8 {
 			feed := map[string]*ir.Tensor{"x": specialTensor(r, x.DType, shape...)}
-			sameBits(t, evaluate(t, out, feed), evaluate(t, g, feed), out)
+			sameBits(t, oneNaN(evaluate(t, out, feed)), oneNaN(evaluate(t, g, feed)), out)
 		}
 	}
+}
+
+// oneNaN writes every NaN with the same bits: payloads mean nothing, whereas all other values must keep theirs.
+func oneNaN(list []*ir.Tensor) []*ir.Tensor {
+	out := make([]*ir.Tensor, len(list))
+	for k, x := range list {
+		b := bytes.Clone(x.Bytes())
+		out[k], _ = ir.FromBytes(x.DType(), x.Shape(), b)
+		for i := range x.Len() {
+			if ir.Float.Has(x.DType()) && math.IsNaN(x.Float(i)) {
+				ir.PutFloat(x.DType(), b, i, math.NaN())
+			}
+		}
+	}
+	return out
 }
 
 func typeOf(d ir.DType, dims ...int64) ir.Type { return ir.Type{DType: d, Shape: ir.Dims(dims...)} }
@@ -104,7 +120,9 @@ func TestViews(t *testing.T) {
 		{"no roll", func(x ir.Value) ir.Value { return op.Roll(x, []int64{2, 4}, []int{2, -1}) }, ""},
 		{"roll", func(x ir.Value) ir.Value { return op.Roll(x, []int64{2}, []int{2}) }, "Roll"},
 		{"no resize", func(x ir.Value) ir.Value { return op.Resize(x, op.ResizeAttrs{Axes: []int64{2}, Scales: []float64{1}}) }, ""},
-		{"scale that keeps the size", func(x ir.Value) ir.Value { return op.Resize(x, op.ResizeAttrs{Axes: []int64{2}, Scales: []float64{1.1}}) }, "Resize"},
+		{"scale that keeps the size", func(x ir.Value) ir.Value {
+			return op.Resize(x, op.ResizeAttrs{Axes: []int64{2}, Scales: []float64{1.1}})
+		}, "Resize"},
 		{"cast to the same", func(x ir.Value) ir.Value { return op.StopGradient(op.Cast(x, ir.F32)) }, ""},
 		{"concat of one", func(x ir.Value) ir.Value { return op.Concat(0, x) }, ""},
 		{"concat of concat", func(x ir.Value) ir.Value { return op.Concat(0, op.Concat(-3, x, x), op.Narrow(x, 0, 0, 0), x) }, "Concat"},
@@ -116,7 +134,7 @@ func TestViews(t *testing.T) {
 		{"part of concat", func(x ir.Value) ir.Value { return op.Narrow(op.Concat(0, op.Exp(x), x), 0, 5, 2) }, "Narrow"},
 		{"parts of concat", func(x ir.Value) ir.Value { return op.Narrow(op.Concat(0, x, x), 0, 3, 2) }, "Concat Narrow"},
 		{"gather of one", func(x ir.Value) ir.Value { return op.Gather(x, x.Graph().Constant(ir.Scalar(int64(-1))), 2) }, "Narrow Reshape"},
-		{"gather of a range", func(x ir.Value) ir.Value { return op.Gather(x, ints(x, 1, -2, 3), 0) }, "Gather"},
+		{"gather out of order", func(x ir.Value) ir.Value { return op.Gather(x, ints(x, 1, 3, 2), 0) }, "Gather"},
 		{"gather that rises", func(x ir.Value) ir.Value { return op.Gather(x, ints(x, 1, 2, -1), 0) }, "Narrow"},
 		{"where", func(x ir.Value) ir.Value { return op.Where(x.Graph().Constant(ir.Scalar(false)), op.Exp(x), x) }, ""},
 		{"where by two", func(x ir.Value) ir.Value {
@@ -179,3 +197,5 @@ func TestViewsOfSymbols(t *testing.T) {
 		wantKinds(t, out, c.want)
 	}
 }
+
+func rng(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -1,0 +1,107 @@
+package rlx_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/op"
+)
+
+// int8Product is x times i8 weights with a scale, and where zeros is set a zero point, per column.
+func int8Product(r *rand.Rand, k, n int, zeros bool) *rlx.Graph {
+	codes, scale, zero := make([]int8, k*n), make([]float32, n), make([]float32, n)
+	for i := range codes {
+		codes[i] = int8(r.IntN(256) - 128)
+	}
+	for i := range scale {
+		scale[i], zero[i] = r.Float32()*0.02, float32(r.IntN(256)-128)
+	}
+	g := rlx.NewGraph("int8")
+	w := op.Cast(g.Param("w", rlx.New(codes, k, n)), rlx.F32)
+	if zeros {
+		w = op.Sub(w, g.Param("zero", rlx.New(zero, 1, n)))
+	}
+	x := g.Input("x", rlx.F32, rlx.Shape("m", k))
+	g.Output("y", op.MatMul(x, op.Mul(w, g.Param("scale", rlx.New(scale, 1, n)))))
+	return g
+}
+
+// TestInt8Bits wants products with int8 weights to have the bits of products with the floats that they stand for, under every instruction set,
+// each in a process of its own: whole panels and parts of one, one depth and several, few rows and many.
+func TestInt8Bits(t *testing.T) {
+	if os.Getenv("RLX_TEST_INT8") != "" {
+		int8Bits(t)
+		return
+	}
+	if !slices.Contains(backends(), "cpu") {
+		t.Skip("cpu: not compiled in (CGO_ENABLED=0)")
+	}
+	for _, isa := range []string{"generic", "avx2", "avx512"} {
+		t.Run(isa, func(t *testing.T) {
+			c := exec.Command(os.Args[0], "-test.run=^TestInt8Bits$")
+			c.Env = append(os.Environ(), "RLX_TEST_INT8=1", "RLX_ISA="+isa)
+			out, err := c.CombinedOutput()
+			if err != nil && bytes.Contains(out, []byte(isa)) && bytes.Contains(out, []byte("supported")) {
+				t.Skipf("%s: not executed: this machine lacks it", isa)
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func int8Bits(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, s := range []struct {
+		k, n  int
+		zeros bool
+	}{{1, 1, false}, {37, 40, true}, {128, 64, false}, {300, 96, false}, {300, 77, true}} {
+		g := int8Product(r, s.k, s.n, s.zeros)
+		codes, floats := compileGraph(t, g, rlx.On("cpu")), compileGraph(t, g, rlx.On("cpu"), rlx.WithoutPasses("int8"))
+		if !strings.Contains(codes.Graph().String(), "DequantMatMul") {
+			t.Fatalf("no DequantMatMul\n%s", codes.Graph())
+		}
+		for _, m := range []int{1, 5, 40} {
+			x := make([]float32, m*s.k)
+			for i := range x {
+				x[i] = float32(r.NormFloat64())
+			}
+			feed := rlx.Feed{"x": rlx.New(x, m, s.k)}
+			got, err := codes.Run(t.Context(), feed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := floats.Run(t.Context(), feed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got["y"].Bytes(), want["y"].Bytes()) {
+				t.Errorf("%d x %d x %d, zeros %v: got %s, expected %s", m, s.k, s.n, s.zeros, got["y"], want["y"])
+			}
+		}
+	}
+}
+
+// TestAttentionsOfModels counts the attentions of two exporters' models, and wants MiniLM's weights as int8.
+func TestAttentionsOfModels(t *testing.T) {
+	for _, tc := range []struct {
+		model             string
+		attentions, codes int
+	}{{minilm, 6, 36}, {"rapidocr-onnxruntime/ch_PP-OCRv4_rec_infer.onnx", 2, 0}} {
+		p := compile(t, open(t, tc.model), rlx.Prefer("cpu", "ref"))
+		count := map[string]int{}
+		for _, n := range p.Graph().Nodes {
+			count[n.Row.Name]++
+		}
+		if count["Attention"] != tc.attentions || count["DequantMatMul"] != tc.codes {
+			t.Errorf("%s: %d Attention and %d DequantMatMul, expected %d and %d", tc.model, count["Attention"], count["DequantMatMul"], tc.attentions, tc.codes)
+		}
+	}
+}
