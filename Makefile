@@ -76,7 +76,7 @@ nocgo:
 
 # Concurrency under the race detector, which makes interpreting whole models a matter of minutes: one goroutine does that.
 race: native
-	$(GOTEST) -tags $(TAGS) -race -short -skip 'TestMiniLMShapes|TestGolden/ref' ./rlx ./rlx/internal/abi ./rlx/internal/exec $(if $(VULKAN_OFF),,./cgo/vulkan) | $(TESTREPORT)
+	$(GOTEST) -tags $(TAGS) -race -short -skip 'TestMiniLMShapes|TestGolden/ref' ./rlx ./rlx/internal/abi ./rlx/internal/exec ./rlx/batch ./examples/serve/service $(if $(VULKAN_OFF),,./cgo/vulkan) | $(TESTREPORT)
 	RLX_STRESS=1 $(GOTEST) -tags $(TAGS) -race -count 1 -run '^TestStress' ./rlx | $(TESTREPORT)
 
 # The native library under the address and thread sanitizers, in build folders of their own, linked into Go's tests: the stress tests at a tenth of

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,11 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	digits "github.com/rlx-ml/rlx-go/cmd/rlx/demo"
 	"github.com/rlx-ml/rlx-go/rlx"
 )
-
-//go:embed demo/digits.onnx demo/digits_test.bin
-var demoFiles embed.FS
 
 func demoCommand() *cobra.Command {
 	return &cobra.Command{
@@ -39,7 +36,7 @@ type digits struct {
 const digitSize = 64
 
 func loadDigits() (*digits, error) {
-	b, err := demoFiles.ReadFile("demo/digits_test.bin")
+	b, err := digits.Files.ReadFile("digits_test.bin")
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +59,7 @@ func demo(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	model, err := rlx.OpenFS(demoFiles, "demo/digits.onnx")
+	model, err := rlx.OpenFS(digits.Files, "digits.onnx")
 	if err != nil {
 		return err
 	}

@@ -348,8 +348,14 @@ int32_t bound(Decoder &d, const Header &h, uint64_t *size) {
     if (d.around == nullptr) d.command = int32_t(i);
     const int32_t code = command_header(d, &c);
     if (code != RLX_OK) return code;
-    // A list entry is two words and 8 bytes; bytes take a terminator and are aligned; an attribute takes at least one word.
-    n += sizeof(Operand) * (uint64_t(c.num_in) + c.num_out) + rlx_op_table[c.op].attr_bytes + 16 * (d.end - d.at) + 64;
+    const uint64_t operands = uint64_t(c.num_in) + c.num_out;
+    for (uint64_t k = 0; k < operands && d.at < d.end; k++) {
+      const uint32_t head = d.words[d.at];
+      d.at += head == RLX_ABSENT ? 1 : 4 + 4 * uint64_t(head >> 8 & 255);
+    }
+    // What is left are attributes. A list entry is two words and 8 bytes; bytes take a terminator and are aligned; an attribute takes at least
+    // one word.
+    n += sizeof(Operand) * operands + rlx_op_table[c.op].attr_bytes + 16 * (d.at < d.end ? d.end - d.at : 0) + 64;
     d.at = d.end;
   }
   if (d.around == nullptr) d.command = -1;

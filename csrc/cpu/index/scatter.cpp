@@ -26,6 +26,17 @@ int64_t parts_of(const Call &c, int64_t updates) {
   return n < 1 ? 1 : n < c.threads() ? n : c.threads();
 }
 
+// Asks after every PART updates or so whether the run was stopped.
+struct Pace {
+  const Call &c;
+  int64_t done = 0;
+  bool goes_on(int64_t updates) {
+    if ((done += updates) < PART) return true;
+    done = 0;
+    return !c.stopped();
+  }
+};
+
 struct Slices {
   const Call &c;
   const int64_t *distance;
@@ -36,19 +47,24 @@ struct Slices {
   // Elements [from, to) of every slice.
   void columns(int64_t from, int64_t to) const {
     const int64_t size = rlx_dtype_sizes[c.out(0).dtype];
+    Pace pace{c};
     for (int s = 0; s < steps.count; s++)
-      for (int64_t t = 0; t < n; t++)
+      for (int64_t t = 0; t < n && pace.goes_on(to - from); t++)
         steps.step[s](Line{c.out_data[0], sums, c.in_ptr<char>(2) + (t * run + from) * size, nullptr, distance[t] + from, 1, to - from});
   }
   // Slices of one element.
   void elements() const {
-    for (int s = 0; s < steps.count; s++) steps.step[s](Line{c.out_data[0], sums, c.in_data[2], distance, 0, 1, n});
+    const int64_t size = rlx_dtype_sizes[c.out(0).dtype];
+    for (int s = 0; s < steps.count; s++)
+      for (int64_t t = 0; t < n && !c.stopped(); t += PART)
+        steps.step[s](Line{c.out_data[0], sums, c.in_ptr<char>(2) + t * size, distance + t, 0, 1, n - t < PART ? n - t : PART});
   }
   // The slices that go to elements [from, to) of y.
   void targets(int64_t from, int64_t to) const {
     const int64_t bytes = run * rlx_dtype_sizes[c.out(0).dtype];
+    Pace pace{c};
     for (int s = 0; s < steps.count; s++)
-      for (int64_t t = 0; t < n; t++)
+      for (int64_t t = 0; t < n && pace.goes_on(run); t++)
         if (distance[t] >= from && distance[t] < to)
           steps.step[s](Line{c.out_data[0], sums, c.in_ptr<char>(2) + t * bytes, nullptr, distance[t], 1, run});
   }
@@ -107,10 +123,12 @@ struct Elements {
     }
     const int64_t size = rlx_dtype_sizes[c.out(0).dtype], y0 = begin * strides[0][split], i0 = begin * strides[1][split], u0 = begin * strides[2][split];
     int64_t v[CHUNK];
+    Pace pace{c};
     for (int s = 0; s < steps.count; s++)
       for (Walk<3> w(dims, rank, strides, 0, total); w.next();)
         for (int64_t at = 0; at < w.n; at += CHUNK) {
           const int64_t n = w.n - at < CHUNK ? w.n - at : CHUNK;
+          if (!pace.goes_on(n)) return;
           read_line(c.in(1).dtype, c.in_data[1], i0 + w.at[1] + at * w.step[1], w.step[1], n, v);
           for (int64_t i = 0; i < n; i++) v[i] = (v[i] < 0 ? v[i] + length : v[i]) * along + i * w.step[0];
           const char *u = c.in_ptr<char>(2) + (u0 + w.at[2] + at * w.step[2]) * size;

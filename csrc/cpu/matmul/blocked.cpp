@@ -99,7 +99,7 @@ void block(const Job &job, const Block &x) {
     const int64_t kc = min64(kSlice, job.p.k - k0);
     slice(job, x, k0, kc);
     k0 += kc;
-  } while (k0 < job.p.k);
+  } while (k0 < job.p.k && !job.c->stopped());
   const int64_t out_bytes = job.keep_work ? s.work_bytes : s.elem_bytes;
   for (int64_t i = 0; i < x.m; i++) {
     char *y = x.y + ((x.i0 + i) * job.p.n + x.j0) * out_bytes;

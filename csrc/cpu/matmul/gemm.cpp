@@ -15,6 +15,7 @@ constexpr int64_t kRowBlockFloats = 61440;  // a block of A, 240 KB: stays in th
 constexpr int64_t kColBlock = 512;         // columns of a unit
 constexpr int64_t kChunkFma = 1 << 16;     // about a microsecond: less is not worth handing to another thread
 constexpr int64_t kChunkPack = 1 << 14;    // elements
+constexpr int64_t kPackDepth = 1 << 13;    // rows of a panel packed between two looks at whether the run was cancelled
 constexpr int64_t kThinDepthFloats = 8192; // depth times rows when one row panel is all there is
 
 constexpr int64_t kLine = 64;              // bytes that one prefetch brings
@@ -29,6 +30,7 @@ int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round16(int64_t floats) { return (floats + 15) & ~INT64_C(15); }
+bool cancelled(const volatile uint32_t *word) { return word != nullptr && __atomic_load_n(word, __ATOMIC_RELAXED) != 0; }
 
 // Rows [row_start(p), row_start(p+1)) are panel p: heights differ by one at most, so that no panel is left nearly empty.
 int64_t row_start(const GemmF32 *g, int64_t p) { return p * (g->m / g->row_panels) + min64(p, g->m % g->row_panels); }
@@ -227,7 +229,7 @@ void run_panel(const Block &x, int64_t q, int64_t k0, int64_t kc) {
   }
 }
 
-void run_block(const Block &x) {
+void run_block(const Block &x, const volatile uint32_t *cancel) {
   const GemmF32 *g = x.g;
   const int64_t i0 = row_start(g, x.p0), i1 = row_start(g, x.p1);
   int64_t k0 = 0;
@@ -241,20 +243,21 @@ void run_block(const Block &x) {
       g->finish(g->finish_ctx, x.v.c - g->c, i0, j, i1 - i0, min64(g->tiles->cols, g->n - j), x.v.c + i0 * g->c_rs + j, g->c_rs, x.slot);
     }
     k0 += kc;
-  } while (k0 < g->k);
+  } while (k0 < g->k && !cancelled(cancel));
 }
 
 struct Call {
   const GemmF32 *g;
   void *scratch;
+  const volatile uint32_t *cancel;
 };
 void pack_call(void *ctx, int64_t begin, int64_t end, int slot) {
   const Call *c = static_cast<const Call *>(ctx);
-  gemm_f32_pack(c->g, c->scratch, begin, end, slot);
+  gemm_f32_pack(c->g, c->scratch, begin, end, slot, c->cancel);
 }
 void run_call(void *ctx, int64_t begin, int64_t end, int slot) {
   const Call *c = static_cast<const Call *>(ctx);
-  gemm_f32_run(c->g, c->scratch, begin, end, slot);
+  gemm_f32_run(c->g, c->scratch, begin, end, slot, c->cancel);
 }
 
 }  // namespace
@@ -317,29 +320,30 @@ void gemm_f32_plan(GemmF32 *g, int threads) {
   g->scratch_bytes = (g->shared_floats + threads * g->slot_floats) * static_cast<int64_t>(sizeof(float));
 }
 
-void gemm_f32_pack(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, int slot) {
+void gemm_f32_pack(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, int slot, const volatile uint32_t *cancel) {
   (void)slot;
   const int64_t cols = g->tiles->cols;
   for (int64_t u = begin; u < end; u++) {
     const int64_t q = u % g->col_panels;
     const View v = view(g, first_matrix(g, u / g->col_panels));
-    pack_panel_f32(static_cast<float *>(scratch) + u * g->k * cols, static_cast<int>(cols), v.b + q * cols * g->b_cs, g->b_rs, g->b_cs, g->k,
-                   static_cast<int>(min64(cols, g->n - q * cols)));
+    for (int64_t k0 = 0; k0 < g->k && !cancelled(cancel); k0 += kPackDepth)
+      pack_panel_f32(static_cast<float *>(scratch) + (u * g->k + k0) * cols, static_cast<int>(cols), v.b + k0 * g->b_rs + q * cols * g->b_cs,
+                     g->b_rs, g->b_cs, min64(kPackDepth, g->k - k0), static_cast<int>(min64(cols, g->n - q * cols)));
   }
 }
 
-void gemm_f32_run(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, int slot) {
+void gemm_f32_run(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, int slot, const volatile uint32_t *cancel) {
   for (int64_t u = begin; u < end; u++) {
     const int64_t p = u % g->row_blocks * g->row_block, q = u / g->row_blocks % g->col_blocks * g->col_block;
     Block x{g, view(g, u / (g->row_blocks * g->col_blocks)), slot_of(g, scratch, slot), slot, p, min64(p + g->row_block, g->row_panels),
             q, min64(q + g->col_block, g->col_panels)};
     if (g->b_shared) x.v.b = static_cast<const float *>(scratch);
-    run_block(x);
+    run_block(x, cancel);
   }
 }
 
 void gemm_f32(Pool *pool, int threads, const GemmF32 *g, void *scratch, const volatile uint32_t *cancel) {
-  Call call{g, scratch};
+  Call call{g, scratch, cancel};
   parallel(pool, threads, g->pack_units, g->pack_grain, pack_call, &call, cancel);
   parallel(pool, threads, g->units, g->grain, run_call, &call, cancel);
 }

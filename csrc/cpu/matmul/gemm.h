@@ -72,9 +72,10 @@ void gemm_pack_b(float *dst, const float *b, int64_t b_rs, int64_t b_cs, int64_t
 // Chooses the blocking for at most threads threads. May rewrite the problem into an equal one (batch into rows, n == 1 into its transpose).
 void gemm_f32_plan(GemmF32 *g, int threads);
 
-// Any split of the unit ranges, in any order, on any threads with slot < threads; all of pack before any of run.
-void gemm_f32_pack(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, int slot);
-void gemm_f32_run(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, int slot);
+// Any split of the unit ranges, in any order, on any threads with slot < threads; all of pack before any of run. cancel (may be null) is
+// read between pieces of a unit, which may be as long as k: non-zero leaves c unfinished.
+void gemm_f32_pack(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, int slot, const volatile uint32_t *cancel);
+void gemm_f32_run(const GemmF32 *g, void *scratch, int64_t begin, int64_t end, int slot, const volatile uint32_t *cancel);
 
 // Both phases on the pool.
 void gemm_f32(Pool *pool, int threads, const GemmF32 *g, void *scratch, const volatile uint32_t *cancel);

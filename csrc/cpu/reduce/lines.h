@@ -46,6 +46,18 @@ inline Split split_lines(int64_t count, int64_t length, int64_t work) {
   return {count, length < work ? work / (length > 0 ? length : 1) : 1};
 }
 
+// Calls f(begin, end) for pieces of [begin, end), a millisecond of work or less each; false, with the rest left, once the run was stopped.
+constexpr int64_t PIECE_OF_LINE = 1 << 16;
+template <class F> RLX_FN bool in_pieces(const Call &c, int64_t begin, int64_t end, const F &f) {
+  while (end - begin > PIECE_OF_LINE) {
+    f(begin, begin + PIECE_OF_LINE);
+    if (c.stopped()) return false;
+    begin += PIECE_OF_LINE;
+  }
+  f(begin, end);
+  return true;
+}
+
 template <class T> inline void gather_run(T *y, const T *x, int64_t n, int64_t step) {
   for (int64_t i = 0; i < n; i++) y[i] = x[i * step];
 }
