@@ -26,7 +26,7 @@ func (p *Program) shapeFree(ctx context.Context) []pass.Pass {
 		fold,
 		passInline, passDCE,
 		pass.Views, pass.Algebra, // before patterns: they look for one way of writing
-		pass.ConvScale, pass.Attention, pass.Activations, pass.SwiGLU, pass.Norms, pass.Residual, passCSE,
+		pass.ConvScale, pass.Rotary, pass.Attention, pass.Activations, pass.SwiGLU, pass.Norms, pass.Residual, passCSE,
 	}
 }
 

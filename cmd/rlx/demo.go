@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	digits "github.com/rlx-ml/rlx-go/cmd/rlx/demo"
+	files "github.com/rlx-ml/rlx-go/cmd/rlx/demo"
 	"github.com/rlx-ml/rlx-go/rlx"
 )
 
@@ -36,7 +36,7 @@ type digits struct {
 const digitSize = 64
 
 func loadDigits() (*digits, error) {
-	b, err := digits.Files.ReadFile("digits_test.bin")
+	b, err := files.Files.ReadFile("digits_test.bin")
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func demo(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	model, err := rlx.OpenFS(digits.Files, "digits.onnx")
+	model, err := rlx.OpenFS(files.Files, "digits.onnx")
 	if err != nil {
 		return err
 	}

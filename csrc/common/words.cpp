@@ -92,8 +92,12 @@ int32_t operand(Decoder &d, const char *what, uint32_t i, Operand *o) {
   if (!left(d, 3 + 4 * uint64_t(o->rank))) return BAD(d, "%s %u: words are truncated", what, i);
   o->index = u32(d);
   o->offset = i64(d);
-  for (uint32_t k = 0; k < o->rank; k++) o->dims[k] = i64(d);
-  for (uint32_t k = 0; k < o->rank; k++) o->strides[k] = i64(d);
+  int64_t *shape = static_cast<int64_t *>(take(d, 128));
+  if (shape == nullptr) return out_of_block(d);
+  for (uint32_t k = 0; k < 16; k++) shape[k] = 0x7777777777;
+  for (uint32_t k = 0; k < o->rank; k++) shape[k] = i64(d);
+  for (uint32_t k = 0; k < o->rank; k++) shape[8+k] = i64(d);
+  o->dims = shape, o->strides = shape + 8;
 
   if (o->slot == RLX_ARENA) o->index = 0;
   if (o->index >= d.program->slots[o->slot]) return BAD(d, "%s %u: tensor %u of slot %u, which has %u", what, i, o->index, o->slot, d.program->slots[o->slot]);
@@ -332,6 +336,75 @@ int32_t header(Decoder &d, Header *h) {
   return RLX_OK;
 }
 
+// What follows finds the memory that the readers of operands and attributes take, as long as the words hold what they announce. Where they do
+// not, it stops, as the readers will.
+
+bool skip(Decoder &d, uint64_t n) {
+  if (!left(d, n)) return false;
+  d.at += n;
+  return true;
+}
+
+bool skip_bytes(Decoder &d, uint64_t *n) {
+  if (!left(d, 1)) return false;
+  const uint64_t len = u32(d);
+  if (!skip(d, (len + 3) / 4)) return false;
+  *n += (len + 8) & ~uint64_t(7);
+  return true;
+}
+
+bool skip_tensor(Decoder &d, uint64_t *n) {
+  if (!left(d, 1)) return false;
+  if (u32(d) == 0) return true;
+  if (!left(d, 2)) return false;
+  const uint64_t rank = d.words[d.at + 1];
+  if (!skip(d, 2 + 2 * rank)) return false;
+  *n += 8 * rank;
+  return skip_bytes(d, n);
+}
+
+bool skip_list(Decoder &d, uint64_t *n) {
+  if (!left(d, 1)) return false;
+  const uint64_t len = u32(d);
+  if (len == RLX_ABSENT) return true;
+  if (!skip(d, 2 * len)) return false;
+  *n += 8 * len;
+  return true;
+}
+
+// A sub-graph has a block of its own.
+bool skip_graph(Decoder &d) {
+  if (!left(d, 1)) return false;
+  const uint64_t len = u32(d);
+  return len == RLX_ABSENT || skip(d, len);
+}
+
+bool skip_attribute(Decoder &d, char kind, uint64_t *n) {
+  switch (kind) {
+    case 'i': case 'f': return skip(d, 2);
+    case 'b': case 'e': case 'd': return skip(d, 1);
+    case 'o': case 'n': return skip(d, 3);
+    case 'I': case 'F': return skip_list(d, n);
+    case 's': return skip_bytes(d, n);
+    case 't': return skip_tensor(d, n);
+    default: return skip_graph(d);
+  }
+}
+
+// Adds what the operands and attributes of a command take beside their structs.
+void variable(Decoder &d, const DecodedCommand &c, uint64_t *n) {
+  for (uint32_t k = 0; k < c.num_in + c.num_out; k++) {
+    if (!left(d, 1)) return;
+    const uint32_t head = u32(d);
+    if (head == RLX_ABSENT) continue;
+    const uint64_t rank = head >> 8 & 0xff;
+    if (!skip(d, 3 + 4 * rank)) return;
+    *n += 128;
+  }
+  for (const char *kind = rlx_op_table[c.op].attrs; *kind != 0; kind++)
+    if (!skip_attribute(d, *kind, n)) return;
+}
+
 // Bounds the memory of the program: walks the headers of the commands, behind the types.
 int32_t bound(Decoder &d, const Header &h, uint64_t *size) {
   uint64_t n = uint64_t(d.program_bytes) + 64, at = d.at, tensors = 1;
@@ -342,20 +415,14 @@ int32_t bound(Decoder &d, const Header &h, uint64_t *size) {
     if (words > d.count - d.at) return BAD(d, "words are truncated");
     d.at += words;
   }
-  n += 8 * tensors + 64 + uint64_t(d.command_bytes) * h.commands;
+  n += 8 * tensors + uint64_t(d.command_bytes) * h.commands;
   for (uint32_t i = 0; i < h.commands; i++) {
     DecodedCommand c;
     if (d.around == nullptr) d.command = int32_t(i);
     const int32_t code = command_header(d, &c);
     if (code != RLX_OK) return code;
-    const uint64_t operands = uint64_t(c.num_in) + c.num_out;
-    for (uint64_t k = 0; k < operands && d.at < d.end; k++) {
-      const uint32_t head = d.words[d.at];
-      d.at += head == RLX_ABSENT ? 1 : 4 + 4 * uint64_t(head >> 8 & 255);
-    }
-    // What is left are attributes. A list entry is two words and 8 bytes; bytes take a terminator and are aligned; an attribute takes at least
-    // one word.
-    n += sizeof(Operand) * operands + rlx_op_table[c.op].attr_bytes + 16 * (d.at < d.end ? d.end - d.at : 0) + 64;
+    n += sizeof(Operand) * (uint64_t(c.num_in) + c.num_out) + rlx_op_table[c.op].attr_bytes;
+    variable(d, c, &n);
     d.at = d.end;
   }
   if (d.around == nullptr) d.command = -1;

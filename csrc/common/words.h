@@ -19,9 +19,9 @@ constexpr int kSlots = 5;  // as rlx_slot
 // A result or operand of a command, fixed at load.
 struct Operand {
   uint32_t dtype = 0, rank = 0, slot = 0, index = 0;
-  int64_t offset = 0;                                           // bytes from the start of the slot
-  int64_t dims[RLX_MAX_RANK] = {}, strides[RLX_MAX_RANK] = {};  // strides in elements
-  int64_t count = 0;                                            // elements
+  int64_t offset = 0;                                   // bytes from the start of the slot
+  const int64_t *dims = nullptr, *strides = nullptr;    // rank of each, in the program's memory; strides in elements
+  int64_t count = 0;                                    // elements
   bool present = false, contiguous = false;
 };
 

@@ -1,12 +1,17 @@
 package conform
 
 import (
+	"math"
+
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
 func init() {
 	generate(matMul, "MatMul")
 	generate(dotGeneral, "DotGeneral")
+	generate(fusedMatMul, "FusedMatMulBiasAct")
+	generate(fusedMatMulResidual, "FusedMatMulResidual")
+	generate(swiGLU, "FusedSwiGLU")
 }
 
 // results lists the dtypes that the attribute dtype may name.
@@ -74,5 +79,48 @@ func dotGeneral(m *maker) {
 			m.product(a, c.x, c.y)
 		}
 		m.turn++
+	}
+}
+
+// fused are shapes of a and b of rank 2 or more, around tiles.
+var fused = [][2][]int64{
+	{{1, 1}, {1, 1}}, {{3, 17}, {17, 15}}, {{1, 8}, {8, 130}}, {{33, 20}, {20, 65}}, {{2, 3, 9}, {9, 40}}, {{2, 3, 9}, {2, 9, 33}}, {{7, 5}, {5, 1}}, {{2, 0}, {0, 3}}, {{0, 4}, {4, 3}}, {{64, 100}, {100, 48}},
+}
+
+// productShape is the shape of the product of matrices whose batch dims are a's.
+func productShape(a, b []int64) []int64 {
+	return append(append([]int64{}, a[:len(a)-1]...), b[len(b)-1])
+}
+
+func fusedMatMul(m *maker) {
+	for i, s := range part(m, 2, 4, rotated(fused, 3*m.turn)) {
+		x, y, bias := m.rng.few(m.dtype, s[0]), m.rng.few(m.dtype, s[1]), m.rng.plain(m.dtype, s[1][len(s[1])-1:])
+		if i%4 == 2 && x.Len() > 0 { // sums stay exact: some activations make much of a last bit
+			put(x, 0, []float64{math.NaN(), math.Inf(1), math.Inf(-1)}[m.turn%3])
+		}
+		if i%3 == 1 {
+			bias = nil
+		}
+		m.add(attrs{"dtype": m.results()[i%len(m.results())]}, x, y, bias)
+	}
+}
+
+func fusedMatMulResidual(m *maker) {
+	for i, s := range some(m, 4, fused) {
+		x, y := m.rng.plain(m.dtype, s[0]), m.rng.plain(m.dtype, s[1])
+		if i%4 == 3 {
+			x = m.rng.odd(m.dtype, s[0])
+		}
+		m.add(nil, x, y, m.rng.plain(m.dtype, productShape(s[0], s[1]))).linear = true
+	}
+}
+
+func swiGLU(m *maker) {
+	for _, s := range some(m, 5, [][]int64{{2}, {3, 16}, {2, 5, 34}, {1, 130}, {4, 0}, {0, 6}, {33, 64}, {2, 1, 2, 1, 2, 1, 3, 4}}) {
+		for _, first := range []bool{false, true} {
+			for _, d := range m.results() {
+				m.add(attrs{"gate_first": first, "dtype": d}, m.rng.odd(m.dtype, s))
+			}
+		}
 	}
 }

@@ -212,29 +212,43 @@ func matMulRegions(m *maker) {
 		{dims(2, 3, 9), dims(9, 40), dims(3, 40)}, {dims(2, 3, 9), dims(2, 9, 33), dims(2, 1, 33)}, {dims(9), dims(9, 5), dims(5)}, {dims(5, 9), dims(9), dims(5)}, {dims(7), dims(7), dims()},
 		{dims(4, 0), dims(0, 3), dims(3)}, {dims(0, 4), dims(4, 3), dims(3)}, {dims(70, 300), dims(300, 65), dims(70, 65)}, {dims(200, 600), dims(600, 48), dims(48)}, {dims(2, 1, 3, 16), dims(1, 3, 16, 2), dims(3, 1, 2)},
 	}
+	form := func(f func(y, x ir.Value) []ir.Value) body {
+		return body{2, func(_ *ir.Graph, in []ir.Value) []ir.Value { return f(in[0], op.Cast(in[1], in[0].DType())) }}
+	}
 	forms := []body{
-		{2, func(_ *ir.Graph, in []ir.Value) []ir.Value {
-			return []ir.Value{gelu(op.Cast(op.Add(in[0], in[1]), ir.F32))}
-		}},
-		{2, func(_ *ir.Graph, in []ir.Value) []ir.Value {
-			return []ir.Value{op.Add(op.Mul(in[0], as(in[0], 2)), in[1])}
-		}},
-		{2, func(_ *ir.Graph, in []ir.Value) []ir.Value { return []ir.Value{op.Gt(in[0], in[1])} }},
-		{2, func(_ *ir.Graph, in []ir.Value) []ir.Value {
-			return []ir.Value{op.Gt(in[0], in[1]), op.Max(in[0], in[1]), in[0], op.Cast(op.Sub(in[0], in[1]), ir.F16)}
-		}},
-		{2, func(_ *ir.Graph, in []ir.Value) []ir.Value { return in[1:] }},
+		form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Cast(op.Add(y, x), ir.F32)} }),
+		form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Add(op.Mul(y, as(y, 2)), x)} }),
+		form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Gt(y, x)} }),
+		form(func(y, x ir.Value) []ir.Value {
+			return []ir.Value{op.Gt(y, x), op.Max(y, x), y, op.Cast(op.Sub(y, x), ir.F16)}
+		}),
+		form(func(_, x ir.Value) []ir.Value { return []ir.Value{x} }),
+	}
+	if ir.Float.Has(m.dtype) {
+		forms = append(forms, form(func(y, x ir.Value) []ir.Value { return []ir.Value{gelu(op.Add(y, x))} }))
 	}
 	for _, d := range m.results() {
 		for i, c := range part(m, 3, 15, list) {
-			x, y := m.rng.plain(m.dtype, c.a), m.rng.plain(m.dtype, c.b)
+			x, y := m.rng.few(m.dtype, c.a), m.rng.few(m.dtype, c.b)
 			if i%4 == 3 {
 				x = m.rng.odd(m.dtype, c.a)
 			}
-			m.add(attrs{"body": forms[(i+m.turn)%len(forms)].graph(), "dtype": d}, x, y, m.rng.plain(d, c.x)).linear = true
+			for _, f := range part(m, 1, 2, rotated(forms, i+m.turn)) {
+				m.add(attrs{"body": f.graph(), "dtype": d}, x, y, m.rng.few(m.partner(ir.Real|ir.Set(ir.Bool)), c.x)).linear = true
+			}
 		}
 		m.turn++
 	}
+}
+
+// few draws from few whole numbers, of which sums of products are exact.
+func (r *random) few(d ir.DType, shape []int64) *ir.Tensor {
+	return fill(d, shape, func(int) float64 {
+		if v := float64(r.IntN(5) - 2); v > 0 || ir.Float.Has(d) {
+			return v
+		}
+		return 0
+	})
 }
 
 func reduceRegions(m *maker) {
@@ -252,11 +266,18 @@ func reduceRegions(m *maker) {
 		if (fn == "max" || fn == "min") && slices.Contains(c.shapes[0], 0) && c.axes == `[-1]` {
 			continue
 		}
-		b := chain(2, 1+i%2)
+		n := 1 + i%2
+		b := body{2, func(g *ir.Graph, in []ir.Value) []ir.Value {
+			y := chain(2, n).build(g, in)
+			if ir.Float.Has(y[0].DType()) {
+				y[0] = op.Abs(y[0]) // a sum near 0 would be all error
+			}
+			return y
+		}}
 		a := attrs{"body": b.graph(), "keep_dims": i%2 == 1}
 		if c.axes != "" {
 			a["axes"] = c.axes
 		}
-		m.add(a, m.rng.plain(m.dtype, c.shapes[0]), m.rng.plain(m.dtype, c.shapes[1]))
+		m.add(a, m.rng.plain(m.dtype, c.shapes[0]), m.rng.plain(m.dtype, c.shapes[1])).linear = true
 	}
 }

@@ -231,11 +231,17 @@ func inferElementwiseRegion(t *ir.Infer, a *ElementwiseRegionAttrs) {
 	}
 }
 
-// spliceBody writes a body's nodes over whole tensors; each result is expanded to the shape of the node's.
-func spliceBody(n *ir.Node, body *ir.Graph, in []ir.Value) []ir.Value {
+// spliceBody writes a body's nodes over whole tensors; each result is expanded to shape.
+func spliceBody(n *ir.Node, body *ir.Graph, in []ir.Value, shape []ir.Dim) []ir.Value {
+	if slices.ContainsFunc(body.Nodes, func(m *ir.Node) bool { return m.Row.Has(ir.Backward) }) { // which do not broadcast
+		in = slices.Clone(in)
+		for i := range in {
+			in[i] = spread(in[i], shape)
+		}
+	}
 	out := splice(n, body, in)
 	for i := range out {
-		out[i] = spread(out[i], n.Types[i].Shape)
+		out[i] = spread(out[i], shape)
 	}
 	return out
 }
@@ -256,7 +262,7 @@ func decomposeElementwiseRegion(n *ir.Node, a *ElementwiseRegionAttrs) []ir.Valu
 	if a.Prologue != "none" {
 		in[a.PrologueInput] = ResizeNearest2x(in[a.PrologueInput])
 	}
-	return spliceBody(n, a.Body, in)
+	return spliceBody(n, a.Body, in, n.Types[0].Shape)
 }
 
 func inferBatchElementwiseRegion(t *ir.Infer, a *BatchElementwiseRegionAttrs) {
@@ -335,7 +341,7 @@ func inferMatMulRegion(t *ir.Infer, a *MatMulRegionAttrs) {
 
 func decomposeMatMulRegion(n *ir.Node, a *MatMulRegionAttrs) []ir.Value {
 	y := matMul.Apply1(MatMulAttrs{a.Dtype}, n.In[0], n.In[1])
-	return spliceBody(n, a.Body, slices.Concat([]ir.Value{y}, n.In[2:]))
+	return spliceBody(n, a.Body, slices.Concat([]ir.Value{y}, n.In[2:]), n.Types[0].Shape)
 }
 
 func inferReduceRegion(t *ir.Infer, a *ReduceRegionAttrs) {
@@ -362,9 +368,9 @@ func decomposeReduceRegion(n *ir.Node, a *ReduceRegionAttrs) []ir.Value {
 		shapes[i] = v.Shape()
 	}
 	shape, _ := ir.Broadcast(shapes...)
-	out := splice(n, a.Body, n.In)
+	out := spliceBody(n, a.Body, n.In, shape)
 	if len(out) != 1 {
 		return nil
 	}
-	return []ir.Value{Reduce(spread(out[0], shape), a.Fn, a.Axes, a.KeepDims)}
+	return []ir.Value{Reduce(out[0], a.Fn, a.Axes, a.KeepDims)}
 }

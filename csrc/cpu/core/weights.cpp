@@ -106,8 +106,7 @@ void *weights_packed(rlx_weights *w, const Operand &o, uint64_t layout, int64_t 
   Packed *p = static_cast<Packed *>(memory_alloc(sizeof(Packed)));
   if (p == nullptr) return nullptr;
   p->index = o.index, p->dtype = o.dtype, p->rank = o.rank, p->offset = o.offset;
-  std::memcpy(p->dims, o.dims, sizeof p->dims);
-  std::memcpy(p->strides, o.strides, sizeof p->strides);
+  for (uint32_t i = 0; i < o.rank; i++) p->dims[i] = o.dims[i], p->strides[i] = o.strides[i];
   p->layout = layout, p->bytes = bytes, p->fresh = true;
   p->data = memory_alloc(uint64_t(bytes));
   if (p->data == nullptr) {

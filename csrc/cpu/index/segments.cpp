@@ -13,6 +13,7 @@ namespace {
 #include "../core/vec_generic.h"
 
 constexpr int64_t BLOCK = 512;        // elements that are summed at a time
+constexpr int64_t POLL = 4096;        // rows added to a block between two looks at whether the run was stopped
 constexpr int64_t GRAIN_BYTES = 16384;
 
 // The slices of a row: k = first, then next[k] until it is negative.
@@ -84,7 +85,7 @@ template <bool Brain> struct Half {
 };
 
 // y = base (null: zeros) plus the listed rows of u, over n elements.
-template <class K> void sum_rows(typename K::Element *y, const typename K::Element *base, const typename K::Element *u, int64_t n, List list) {
+template <class K> void sum_rows(const Call &c, typename K::Element *y, const typename K::Element *base, const typename K::Element *u, int64_t n, List list) {
   if (list.first < 0) {
     if (base == nullptr) std::memset(y, 0, size_t(n) * sizeof *y);
     else std::memcpy(y, base, size_t(n) * sizeof *y);
@@ -95,7 +96,11 @@ template <class K> void sum_rows(typename K::Element *y, const typename K::Eleme
     const int64_t m = n - at < BLOCK ? n - at : BLOCK;
     if (base == nullptr) std::memset(sum, 0, size_t(m) * sizeof *sum);
     else K::widen(sum, base + at, m);
-    for (int64_t k = list.first; k >= 0; k = list.next[k]) K::add(sum, u + k * n + at, m);
+    int64_t rows = 0;
+    for (int64_t k = list.first; k >= 0; k = list.next[k]) {
+      K::add(sum, u + k * n + at, m);
+      if (++rows % POLL == 0 && c.stopped()) return;
+    }
     K::narrow(y + at, sum, m);
   }
 }
@@ -112,7 +117,7 @@ template <class K> void sum_units(const Segments &s, int64_t begin, int64_t end)
   T *y = s.c.out_ptr<T>(0);
   for (int64_t r = begin; r < end && !s.c.stopped(); r++) {
     const int64_t o = r / s.size, t = r % s.size;
-    sum_rows<K>(y + r * s.run, base == nullptr ? nullptr : base + r * s.run, u + o * s.n * s.run, s.run, List{s.first[t], s.next});
+    sum_rows<K>(s.c, y + r * s.run, base == nullptr ? nullptr : base + r * s.run, u + o * s.n * s.run, s.run, List{s.first[t], s.next});
   }
 }
 

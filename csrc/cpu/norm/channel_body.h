@@ -12,12 +12,16 @@ template <class F> RLX_FN float entry(const Call &c, int operand, int64_t i, flo
 }
 
 // y = ((x - mean) - rest) * inv * gamma + beta over n elements of one channel.
-template <class F> void one_channel(const typename F::T *x, typename F::T *y, int64_t n, const Scale &scale, float gamma, float beta) {
+template <class F> void one_piece(const typename F::T *x, typename F::T *y, int64_t n, const Scale &scale, float gamma, float beta) {
   const Scale s = scale;
   const vf g = splat<vf>(gamma), b = splat<vf>(beta);
   int64_t i = 0;
   for (; i + LANES <= n; i += LANES) F::put(y + i, scaled<false>(F::get(x + i), s) * g + b);
   if (const int left = int(n - i); left > 0) F::put_part(y + i, scaled<false>(F::get_part(x + i, left), s) * g + b, left);
+}
+
+template <class F> void one_channel(const Call &c, const typename F::T *x, typename F::T *y, int64_t n, const Scale &s, float gamma, float beta) {
+  in_pieces(c, 0, n, [&](int64_t begin, int64_t end) { one_piece<F>(x + begin, y + begin, end - begin, s, gamma, beta); });
 }
 
 // Units are groups.
@@ -28,14 +32,14 @@ template <class F> void group_rows(const Call &c, Range r) {
   for (int64_t u = r.begin; u < r.end && !c.stopped(); u++) {
     const T *x = c.in_ptr<T>(0) + u * n;
     T *y = c.out_ptr<T>(0) + u * n;
-    const Scale s = layer_scale<F>(x, n, p.eps);
+    const Scale s = layer_scale<F>(c, x, n, p.eps);
     const int64_t first = u % p.groups * channels;
     if (p.points == 1) {
       affine_any<F, false>(x, y, n, s, c.has(1) ? c.in_ptr<T>(1) + first : nullptr, c.has(2) ? c.in_ptr<T>(2) + first : nullptr);
       continue;
     }
-    for (int64_t k = 0; k < channels; k++)
-      one_channel<F>(x + k * p.points, y + k * p.points, p.points, s, entry<F>(c, 1, first + k, 1), entry<F>(c, 2, first + k, 0));
+    for (int64_t k = 0; k < channels && !c.stopped(); k++)
+      one_channel<F>(c, x + k * p.points, y + k * p.points, p.points, s, entry<F>(c, 1, first + k, 1), entry<F>(c, 2, first + k, 0));
   }
 }
 
@@ -109,6 +113,6 @@ template <class F> void batch_rows(const Call &c, Range r) {
   for (int64_t u = r.begin; u < r.end && !c.stopped(); u++) {
     const int64_t k = u % p.channels;
     const Scale s = {splat<vf>(entry<F>(c, 3, k, 0)), splat<vf>(0.0), splat<vf>(factor_of<F>(c, p, k))};
-    one_channel<F>(c.in_ptr<T>(0) + u * p.points, c.out_ptr<T>(0) + u * p.points, p.points, s, 1, entry<F>(c, 2, k, 0));
+    one_channel<F>(c, c.in_ptr<T>(0) + u * p.points, c.out_ptr<T>(0) + u * p.points, p.points, s, 1, entry<F>(c, 2, k, 0));
   }
 }

@@ -42,7 +42,7 @@ template <class T> const T *norm_row(const Call &c, const NormPlan &p, int64_t r
   const T *x = c.in_ptr<T>(0);
   if (p.dense) return x + r * p.n;
   T *y = c.out_ptr<T>(0) + r * p.n;
-  gather_elements(y, x, c.in(0), r * p.n, p.n);
+  in_pieces(c, 0, p.n, [&](int64_t begin, int64_t end) { gather_elements(y + begin, x, c.in(0), r * p.n + begin, end - begin); });
   return y;
 }
 

@@ -3,21 +3,24 @@
 
 constexpr int64_t SUM_BLOCK = 64 * LANES;  // elements added up in f32 before they go to an f64 total: at most 16 a lane
 
+// Whether to leave a row at element `at`, a multiple of SUM_BLOCK: asked once in a piece of it.
+RLX_FN bool leave_row(const Call &c, int64_t at) { return at % PIECE_OF_LINE == PIECE_OF_LINE - SUM_BLOCK && c.stopped(); }
+
 // The f64 total of f over n elements. f takes a vector and how many lanes of it count.
-template <class F, class Fn> RLX_FN double sum_row(const typename F::T *x, int64_t n, Fn f) {
+template <class F, class Fn> RLX_FN double sum_row(const Call &c, const typename F::T *x, int64_t n, Fn f) {
   const vf zero = splat<vf>(0.0);
   double s = 0;
-  for (int64_t at = 0; at < n; at += SUM_BLOCK) {
+  for (int64_t at = 0; at < n && !leave_row(c, at); at += SUM_BLOCK) {
     const int64_t end = at + SUM_BLOCK < n ? at + SUM_BLOCK : n;
-    vf a = zero, b = zero, c = zero, d = zero;
+    vf t[4] = {zero, zero, zero, zero};
     int64_t i = at;
     for (; i + 4 * LANES <= end; i += 4 * LANES) {
-      a = a + f(F::get(x + i), LANES), b = b + f(F::get(x + i + LANES), LANES);
-      c = c + f(F::get(x + i + 2 * LANES), LANES), d = d + f(F::get(x + i + 3 * LANES), LANES);
+      t[0] = t[0] + f(F::get(x + i), LANES), t[1] = t[1] + f(F::get(x + i + LANES), LANES);
+      t[2] = t[2] + f(F::get(x + i + 2 * LANES), LANES), t[3] = t[3] + f(F::get(x + i + 3 * LANES), LANES);
     }
-    for (; i + LANES <= end; i += LANES) a = a + f(F::get(x + i), LANES);
-    if (const int left = int(end - i); left > 0) b = b + f(F::get_part(x + i, left), left);
-    s += double(sum((a + b) + (c + d)));
+    for (; i + LANES <= end; i += LANES) t[0] = t[0] + f(F::get(x + i), LANES);
+    if (const int left = int(end - i); left > 0) t[1] = t[1] + f(F::get_part(x + i, left), left);
+    s += double(sum((t[0] + t[1]) + (t[2] + t[3])));
   }
   return s;
 }
@@ -25,9 +28,9 @@ template <class F, class Fn> RLX_FN double sum_row(const typename F::T *x, int64
 // f32 holds the square of every middling number. Outside of that the sum is taken again in f64.
 RLX_FN bool in_range(double sum) { return sum > 1e-24 && sum < 1e36; }
 
-template <class F> RLX_MATH double square_sum_f64(const typename F::T *x, int64_t n, double mean) {
+template <class F> RLX_MATH double square_sum_f64(const Call &c, const typename F::T *x, int64_t n, double mean) {
   double s = 0;
-  for (int64_t i = 0; i < n; i += LANES) {
+  for (int64_t i = 0; i < n && !leave_row(c, i); i += LANES) {
     const int left = int(n - i < LANES ? n - i : LANES);
     float v[LANES];
     store(v, left < LANES ? F::get_part(x + i, left) : F::get(x + i));
@@ -41,26 +44,26 @@ struct Scale {
 };
 
 // The mean is found as x[0] plus the mean of x - x[0], exact in a constant row, and then corrected by the mean of the deviations.
-template <class F> Scale layer_scale(const typename F::T *x, int64_t n, double eps) {
+template <class F> Scale layer_scale(const Call &c, const typename F::T *x, int64_t n, double eps) {
   float first[LANES];
   store(first, F::get_part(x, 1));
   const vf zero = splat<vf>(0.0), origin = splat<vf>(first[0]);
-  const double mean = first[0] + sum_row<F>(x, n, [=](vf v, int m) { return m == LANES ? v - origin : keep(v - origin, m, zero); }) / double(n);
+  const double mean = first[0] + sum_row<F>(c, x, n, [=](vf v, int m) { return m == LANES ? v - origin : keep(v - origin, m, zero); }) / double(n);
   const vf center = splat<vf>(mean);
   const float rounded = float(mean);
-  const double rest = sum_row<F>(x, n, [=](vf v, int m) { return m == LANES ? v - center : keep(v - center, m, zero); }) / double(n);
+  const double rest = sum_row<F>(c, x, n, [=](vf v, int m) { return m == LANES ? v - center : keep(v - center, m, zero); }) / double(n);
   const vf r = splat<vf>(rest);
-  double square = sum_row<F>(x, n, [=](vf v, int m) {
+  double square = sum_row<F>(c, x, n, [=](vf v, int m) {
     const vf d = (v - center) - r;
     return m == LANES ? d * d : keep(d * d, m, zero);
   });
-  if (!in_range(square)) square = square_sum_f64<F>(x, n, double(rounded) + rest);
+  if (!in_range(square)) square = square_sum_f64<F>(c, x, n, double(rounded) + rest);
   return {center, r, splat<vf>(1.0 / ::sqrt(square / double(n) + eps))};
 }
 
-template <class F> Scale rms_scale(const typename F::T *x, int64_t n, double eps) {
-  double square = sum_row<F>(x, n, [](vf v, int) { return v * v; });  // lanes beyond the row are 0
-  if (!in_range(square)) square = square_sum_f64<F>(x, n, 0);
+template <class F> Scale rms_scale(const Call &c, const typename F::T *x, int64_t n, double eps) {
+  double square = sum_row<F>(c, x, n, [](vf v, int) { return v * v; });  // lanes beyond the row are 0
+  if (!in_range(square)) square = square_sum_f64<F>(c, x, n, 0);
   return {splat<vf>(0.0), splat<vf>(0.0), splat<vf>(1.0 / ::sqrt(square / double(n) + eps))};
 }
 
@@ -101,9 +104,10 @@ template <class F> void norm_rows(const Call &c, Range r) {
   for (int64_t row = r.begin; row < r.end && !c.stopped(); row++) {
     const T *x = norm_row<T>(c, p, row);
     T *y = c.out_ptr<T>(0) + row * p.n;
-    const Scale s = p.rms ? rms_scale<F>(x, p.n, p.eps) : layer_scale<F>(x, p.n, p.eps);
-    const int64_t chunk = whole ? p.n : CHUNK;
+    const Scale s = p.rms ? rms_scale<F>(c, x, p.n, p.eps) : layer_scale<F>(c, x, p.n, p.eps);
+    const int64_t chunk = whole ? PIECE_OF_LINE : CHUNK;
     for (int64_t i = 0; i < p.n; i += chunk) {
+      if (i > 0 && i % PIECE_OF_LINE == 0 && c.stopped()) return;
       const int64_t n = p.n - i < chunk ? p.n - i : chunk;
       const T *gamma = affine_chunk(c, 1, i, n, gammas), *beta = affine_chunk(c, 2, i, n, betas);
       if (p.rms) affine_any<F, true>(x + i, y + i, n, s, gamma, beta);
@@ -115,10 +119,10 @@ template <class F> void norm_rows(const Call &c, Range r) {
 // ---- Softmax
 
 // y = exp(x - top) of a row, and the f64 total of it. f16 and bf16 would lose digits in y: there it is computed again when it is scaled.
-template <class F> double exp_row(const typename F::T *x, typename F::T *y, int64_t n, vf top) {
+template <class F> double exp_row(const Call &c, const typename F::T *x, typename F::T *y, int64_t n, vf top) {
   const vf zero = splat<vf>(0.0);
   double s = 0;
-  for (int64_t at = 0; at < n; at += SUM_BLOCK) {
+  for (int64_t at = 0; at < n && !leave_row(c, at); at += SUM_BLOCK) {
     const int64_t end = at + SUM_BLOCK < n ? at + SUM_BLOCK : n;
     vf a = zero, b = zero;
     int64_t i = at;
@@ -140,10 +144,8 @@ template <class F> double exp_row(const typename F::T *x, typename F::T *y, int6
   return s;
 }
 
-// x may be y.
-template <class F> void softmax_row(const typename F::T *x, typename F::T *y, int64_t n) {
-  const vf top = splat<vf>(row_max<F>(x, n));
-  const vf inv = splat<vf>(1.0 / exp_row<F>(x, y, n, top));
+// y = y * inv, or exp(x - top) * inv where y does not hold the exponentials.
+template <class F> void scale_exps(const typename F::T *x, typename F::T *y, int64_t n, vf top, vf inv) {
   const typename F::T *e = F::DIRECT ? y : x;
   for (int64_t i = 0; i < n; i += LANES) {
     const int left = int(n - i < LANES ? n - i : LANES);
@@ -154,6 +156,14 @@ template <class F> void softmax_row(const typename F::T *x, typename F::T *y, in
   }
 }
 
+// x may be y.
+template <class F> void softmax_row(const Call &c, const typename F::T *x, typename F::T *y, int64_t n) {
+  vf top = splat<vf>(-INFINITY);
+  in_pieces(c, 0, n, [&](int64_t begin, int64_t end) { top = max(top, splat<vf>(row_max<F>(x + begin, end - begin))); });
+  const vf inv = splat<vf>(1.0 / exp_row<F>(c, x, y, n, top));
+  in_pieces(c, 0, n, [&](int64_t begin, int64_t end) { scale_exps<F>(x + begin, y + begin, end - begin, top, inv); });
+}
+
 // The rows of m <= LANES neighbours, one a lane. side is the distance of neighbours in x, 1 in y.
 template <class F> RLX_FN vf get_side(const typename F::T *x, int64_t side, int m) {
   if (side == 1) return m == LANES ? F::get(x) : F::get_part(x, m);
@@ -161,12 +171,13 @@ template <class F> RLX_FN vf get_side(const typename F::T *x, int64_t side, int 
   gather_run(t, x, m, side);
   return F::get(t);
 }
-template <class F> void softmax_columns(const typename F::T *x, int64_t side, typename F::T *y, int m, const Lines &l) {
+RLX_FN bool leave_lines(const Call &c, int64_t k) { return k % 4096 == 4095 && c.stopped(); }
+template <class F> void softmax_columns(const Call &c, const typename F::T *x, int64_t side, typename F::T *y, int m, const Lines &l) {
   const int64_t n = l.length;
   vf top = splat<vf>(-INFINITY);
-  for (int64_t k = 0; k < n; k++) top = max(top, get_side<F>(x + k * l.x_step, side, m));
+  for (int64_t k = 0; k < n && !leave_lines(c, k); k++) top = max(top, get_side<F>(x + k * l.x_step, side, m));
   vd s = splat<vd>(0.0);
-  for (int64_t k = 0; k < n; k++) {
+  for (int64_t k = 0; k < n && !leave_lines(c, k); k++) {
     const vf e = exp(get_side<F>(x + k * l.x_step, side, m) - top);
     s = s + wide(e);
     if (!F::DIRECT) continue;
@@ -174,7 +185,7 @@ template <class F> void softmax_columns(const typename F::T *x, int64_t side, ty
     else F::put_part(y + k * l.y_step, e, m);
   }
   const vf inv = narrow(splat<vd>(1.0) / s);
-  for (int64_t k = 0; k < n; k++) {
+  for (int64_t k = 0; k < n && !leave_lines(c, k); k++) {
     const vf e = F::DIRECT ? get_side<F>(y + k * l.y_step, 1, m) : exp(get_side<F>(x + k * l.x_step, side, m) - top), v = e * inv;
     if (m == LANES) F::put(y + k * l.y_step, v);
     else F::put_part(y + k * l.y_step, v, m);
@@ -190,13 +201,13 @@ template <class F> void softmax_lines(const Call &c, Range r) {
       const T *x = c.in_ptr<T>(0) + w.at[0] + i * w.step[0];
       T *y = c.out_ptr<T>(0) + w.at[1] + i * w.step[1];
       if (l.y_step == 1) {
-        if (l.x_step != 1) gather_run(y, x, l.length, l.x_step);
-        softmax_row<F>(l.x_step != 1 ? y : x, y, l.length);
+        if (l.x_step != 1) in_pieces(c, 0, l.length, [&](int64_t begin, int64_t end) { gather_run(y + begin, x + begin * l.x_step, end - begin, l.x_step); });
+        softmax_row<F>(c, l.x_step != 1 ? y : x, y, l.length);
         i++;
         continue;
       }
       const int m = int(w.n - i < LANES ? w.n - i : LANES);
-      softmax_columns<F>(x, w.step[0], y, m, l);
+      softmax_columns<F>(c, x, w.step[0], y, m, l);
       i += m;
     }
 }

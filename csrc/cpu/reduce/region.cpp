@@ -16,18 +16,20 @@ constexpr int64_t SLAB_BYTES = 65536;  // of the rows that are made and reduced 
 // The Reduce behind the body, with what it reads.
 struct Inner {
   Operand x;
+  int64_t strides[RLX_MAX_RANK];
+  region::Box box;
   rlx_ReduceAttrs attrs;
   Command cmd;
   int64_t row = 0, high = 0;  // elements of a result where they lie together; results of a slab, 0 where all of x is made first
 
-  explicit Inner(const Command &c, const region::Box &box) : cmd(c) {
+  Inner(const Command &c, const region::Box &b) : box(b), cmd(c) {
     const rlx_ReduceRegionAttrs &a = *static_cast<const rlx_ReduceRegionAttrs *>(c.attrs);
     attrs.fn = a.fn, attrs.axes = a.axes, attrs.keep_dims = a.keep_dims;
     x.dtype = c.out[0].dtype, x.rank = uint32_t(box.rank), x.count = box.count;
-    x.present = x.contiguous = true;
+    x.present = x.contiguous = true, x.dims = box.dims, x.strides = strides;
     int64_t n = 1;
     for (int d = box.rank - 1; d >= 0; d--) {
-      x.dims[d] = box.dims[d], x.strides[d] = n;
+      strides[d] = n;
       n *= box.dims[d];
     }
     cmd.op = RLX_OP_Reduce, cmd.num_in = 1, cmd.in = &x, cmd.attrs = &attrs;

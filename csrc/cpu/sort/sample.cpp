@@ -49,7 +49,7 @@ double float_at(const Call &c, int k, int64_t i) {
 template <class F> bool each(const Call &c, int k, F f) {
   const Operand &o = c.in(k);
   int64_t strides[1][RLX_MAX_RANK];
-  std::memcpy(strides[0], o.strides, sizeof strides[0]);
+  for (uint32_t d = 0; d < o.rank; d++) strides[0][d] = o.strides[d];
   int64_t r = 0;
   for (Walk<1> w(o.dims, int(o.rank), strides, 0, o.count); w.next();)
     for (int64_t i = 0; i < w.n; i++)
@@ -100,26 +100,31 @@ int64_t kept(const rlx_SampleAttrs &a, int64_t n) { return cuts(a, n) ? a.top_k 
 int64_t probability_bytes(int64_t n) { return (n + 7) / 8 * 64; }
 
 // Every eighth element, then the eight sums in pairs, then what is left.
-double sum_of_lanes(const double *p, int64_t n) {
+double sum_of_lanes(const Call &c, const double *p, int64_t n) {
   double lane[8] = {};
   const int64_t whole = n & ~int64_t(7);
-  for (int64_t i = 0; i < whole; i += 8)
-    for (int k = 0; k < 8; k++) lane[k] += p[i + k];
+  in_pieces(c, 0, whole, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += 8)
+      for (int k = 0; k < 8; k++) lane[k] += p[i + k];
+  });
   double sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
   for (int64_t i = whole; i < n; i++) sum += p[i];
   return sum;
 }
 
-void scale(double *p, int64_t n) {
-  const double sum = sum_of_lanes(p, n);
-  for (int64_t i = 0; i < n; i++) p[i] /= sum;
+void scale(const Call &c, double *p, int64_t n) {
+  const double sum = sum_of_lanes(c, p, n);
+  in_pieces(c, 0, n, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) p[i] /= sum;
+  });
 }
 
-// The least i with p_0 + .. + p_i > u; if rounding leaves none, the last with p > 0.
-int64_t drawn(const double *p, int64_t n, double u) {
+// The least i with p_0 + .. + p_i > u; if rounding leaves none, the last with p > 0; -1 if the run was stopped.
+int64_t drawn(const Call &c, const double *p, int64_t n, double u) {
   double sum = 0;
   int64_t last = 0;
   for (int64_t i = 0; i < n; i++) {
+    if (i % POLL == POLL - 1 && c.stopped()) return -1;
     if (p[i] == 0) continue;
     if ((sum += p[i]) > u) return i;
     last = i;
@@ -135,11 +140,12 @@ template <class K, class O> struct Sampler {
   double *p;
   E *room;
 
-  // The place of the greatest logit, the first of equal ones; -1 where the row breaks C1.
+  // The place of the greatest logit, the first of equal ones; -1 where the row breaks C1 or the run was stopped.
   int64_t greatest(const T *x, int64_t row) const {
     double most = -double(INFINITY);
     int64_t best = -1;
     for (int64_t i = 0; i < j.n; i++) {
+      if (i % POLL == POLL - 1 && j.call->stopped()) return -1;
       const double v = K::value(x[i * j.step]);
       if (!(v < double(INFINITY))) {
         j.call->fail("C1", "logits of row %lld hold %s at %lld, expected finite numbers or -inf", static_cast<long long>(row), v != v ? "NaN" : "+Inf", static_cast<long long>(i));
@@ -156,22 +162,24 @@ template <class K, class O> struct Sampler {
     const int64_t k = kept(*j.a, j.n);
     const E *e = Order<K, O>{x, j.step, j.n, k, true, j.call}.first(room);
     if (e == nullptr) return false;
-    std::memset(p, 0, size_t(j.n) * sizeof(double));
+    in_pieces(*j.call, 0, j.n, [&](int64_t begin, int64_t end) { std::memset(p + begin, 0, size_t(end - begin) * sizeof(double)); });
     for (int64_t r = 0; r < k; r++) {
+      if (r % POLL == POLL - 1 && j.call->stopped()) return false;
       const int64_t i = O::place(e[r]);
       p[i] = ::exp((K::value(x[i * j.step]) - most) / t);
     }
-    scale(p, j.n);
+    scale(*j.call, p, j.n);
     if (!(j.a->top_p < 1)) return true;
     double sum = 0;
     bool cut = false;
     for (int64_t r = 0; r < k; r++) {
+      if (r % POLL == POLL - 1 && j.call->stopped()) return false;
       double &v = p[O::place(e[r])];
       sum += v;
       cut = cut || (r > 0 && sum - v >= j.a->top_p);
       if (cut) v = 0;
     }
-    scale(p, j.n);
+    scale(*j.call, p, j.n);
     return true;
   }
 
@@ -180,10 +188,12 @@ template <class K, class O> struct Sampler {
     const int64_t best = greatest(x, number);
     if (best < 0 || t == 0) return best;
     const double most = K::value(x[best * j.step]);
-    if (needs_order(*j.a, j.n)) return keep_top(x, most, t) ? drawn(p, j.n, u) : -1;
-    for (int64_t i = 0; i < j.n; i++) p[i] = ::exp((K::value(x[i * j.step]) - most) / t);
-    scale(p, j.n);
-    return drawn(p, j.n, u);
+    if (needs_order(*j.a, j.n)) return keep_top(x, most, t) ? drawn(*j.call, p, j.n, u) : -1;
+    in_pieces(*j.call, 0, j.n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) p[i] = ::exp((K::value(x[i * j.step]) - most) / t);
+    });
+    scale(*j.call, p, j.n);
+    return drawn(*j.call, p, j.n, u);
   }
 
   static void rows(void *ctx, int64_t begin, int64_t end, int slot) {

@@ -22,8 +22,8 @@ void check(bool ok, const char *what) {
 // Every range of a 3 x 4 x 5 shape under two operands: runs must visit the elements in order, at the offsets that the strides give.
 void walk() {
   Operand out;
-  out.rank = 3;
-  out.dims[0] = 3, out.dims[1] = 4, out.dims[2] = 5;
+  const int64_t shape[] = {3, 4, 5};
+  out.rank = 3, out.dims = shape;
   const int64_t strides[2][RLX_MAX_RANK] = {{20, -5, 1}, {7, 0, 3}};
   for (int64_t begin = 0; begin <= 60; begin++)
     for (int64_t end = begin; end <= 60; end++) {
@@ -60,14 +60,15 @@ void cache() {
   check(weights_open(&device, nullptr, &first, 1, &parent, &error) == RLX_OK, "open a parent");
   check(weights_open(&device, parent, &second, 1, &child, &error) == RLX_OK, "open a child");
   check(child->count == 2 && child->data[0] == parent->data[0] && std::memcmp(child->data[1], b, sizeof b) == 0, "constants follow the parent's");
+  int64_t dim = 3, stride = 1;
   Operand o;
-  o.dtype = RLX_F32, o.rank = 1, o.slot = RLX_CONST, o.index = 0, o.dims[0] = 3, o.strides[0] = 1;
+  o.dtype = RLX_F32, o.rank = 1, o.slot = RLX_CONST, o.index = 0, o.dims = &dim, o.strides = &stride;
   bool fresh = false;
   void *packed = weights_packed(child, o, 7, 100, &fresh);
   check(packed != nullptr && fresh && (reinterpret_cast<uintptr_t>(packed) & 63) == 0, "a first packed form is fresh and aligned");
   weights_settle(child, true);
   check(weights_packed(parent, o, 7, 100, &fresh) == packed && !fresh, "it lives with the parent");
-  o.strides[0] = -1;
+  stride = -1;
   check(weights_packed(parent, o, 7, 100, &fresh) != packed && fresh, "another view is another form");
   weights_settle(parent, false);
   check(weights_packed(parent, o, 7, 100, &fresh) != nullptr && fresh, "a form that was never filled is dropped");
@@ -89,18 +90,19 @@ void borrow() {
   check(weights_open(&device, nullptr, c, 3, &w, &error) == RLX_OK, "open");
   check(w->data[0] == a && w->data[1] != a + 16 && w->data[2] != a + 1, "only what stays and is aligned is borrowed");
   check(std::memcmp(w->data[2], a + 1, 16) == 0 && w->own_bytes == 144, "the others are copied");
+  int64_t dim = 16, stride = 1;
   Operand o;
-  o.dtype = RLX_F32, o.rank = 1, o.slot = RLX_CONST, o.index = 0, o.dims[0] = 16, o.strides[0] = 1, o.count = 16;
+  o.dtype = RLX_F32, o.rank = 1, o.slot = RLX_CONST, o.index = 0, o.dims = &dim, o.strides = &stride, o.count = 16;
   check(weights_may_pack(w, o), "small constants are packed");
   bool fresh = false;
   check(weights_packed(w, o, 7, 100, &fresh) != nullptr && w->packed_bytes == 100, "packed forms are counted");
   w->own_bytes = uint64_t(3) << 30;
-  o.dims[0] = o.count = 8;
+  dim = o.count = 8;
   w->packed_bytes = w->own_bytes / 16 - 32;
   check(weights_may_pack(w, o), "packed forms of large constants take a sixteenth of them");
   w->packed_bytes++;
   check(!weights_may_pack(w, o), "and no more");
-  o.dims[0] = o.count = 16;
+  dim = o.count = 16;
   check(weights_may_pack(w, o), "but what is packed already is found");
   device.lean = true;
   check(!weights_may_pack(w, o), "a lean device packs nothing");
