@@ -26,7 +26,7 @@ func (p *Program) shapeFree(ctx context.Context) []pass.Pass {
 		fold,
 		passInline, passDCE,
 		pass.Views, pass.Algebra, // before patterns: they look for one way of writing
-		pass.ConvScale, pass.Rotary, pass.Attention, pass.Activations, pass.SwiGLU, pass.Norms, pass.Residual, passCSE,
+		pass.ConvScale, pass.Rotary, pass.Attention, pass.Activations, pass.SwiGLU, pass.Norms, pass.Residual, pass.Sink, pass.Layout, passCSE,
 	}
 }
 
@@ -40,7 +40,8 @@ func (p *Program) bound(ctx context.Context, values map[string]int64) []pass.Pas
 		{Name: "bind", Doc: "makes every size a number", Whole: true, Needed: true,
 			Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) }},
 		fold, passInline,
-		pass.Views, pass.Algebra, // again: sizes decide what is a piece, and what stays as it is
+		pass.Unroll, pass.Views, pass.Algebra, // again: sizes decide what is a piece, and what stays as it is
+		pass.Sink, pass.Layout, pass.Transform,
 		{Name: "legalize", Doc: "decomposes what the backend lacks", Whole: true, Needed: true,
 			Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) }},
 		fold, passCSE, passDCE,

@@ -95,7 +95,7 @@ type opPlacement struct {
 	Composed int            `json:"composed"`
 	Host     int            `json:"host"`
 	View     int            `json:"view"`   // strides of an operand: no command
-	Folded   int            `json:"folded"` // constant, unused, or equal to another node
+	Folded   int            `json:"folded"` // constant, unused, equal to another node, or a part of one that another stands for
 	Of       map[string]int `json:"composed_of,omitempty"`
 }
 
@@ -572,7 +572,7 @@ func (b *backendInfo) print(out io.Writer, chosen bool) {
 		total.Nodes, total.Native, total.Composed = total.Nodes+o.Nodes, total.Native+o.Native, total.Composed+o.Composed
 		total.Host, total.View, total.Folded = total.Host+o.Host, total.View+o.View, total.Folded+o.Folded
 	}
-	line := fmt.Sprintf("on %s (%s): %d nodes became %d commands: %d native, %d composed, %d host, %d views, %d folded", b.Backend, b.Device, total.Nodes,
+	line := fmt.Sprintf("on %s (%s): %d nodes became %d commands: %d native, %d composed, %d host, %d views, %d folded or fused", b.Backend, b.Device, total.Nodes,
 		b.Commands, total.Native, total.Composed, total.Host, total.View, total.Folded)
 	if total.Host > 0 {
 		line += fmt.Sprintf("; host segments: %d, transfers: %d of %s", len(b.Host), b.Transfers, size(b.Transferred))
@@ -604,7 +604,7 @@ func (b *backendInfo) printOps(out io.Writer) {
 		for _, part := range []struct {
 			n    int
 			what string
-		}{{o.Native, "N native"}, {o.Composed, "C composed"}, {o.Host, "H host"}, {o.View, "V view"}, {o.Folded, "folded"}} {
+		}{{o.Native, "N native"}, {o.Composed, "C composed"}, {o.Host, "H host"}, {o.View, "V view"}, {o.Folded, "folded or fused"}} {
 			if part.n == 0 {
 				continue
 			}

@@ -57,7 +57,7 @@ func TestInspectText(t *testing.T) {
 		code  int
 		words []string
 	}{
-		{[]string{"demo/digits.onnx"}, exitDone, []string{"f32[batch, 64]", "on ref", "3 N native", "lower bound", "rlx-demo"}},
+		{[]string{"demo/digits.onnx"}, exitDone, []string{"f32[batch, 64]", "on ref", "1 N native", "lower bound", "rlx-demo"}},
 		{[]string{"demo/digits.onnx", "--backend", "ref", "--text"}, exitDone, []string{"MatMul", "pixels"}},
 		{[]string{"demo/digits.onnx", "--backend", "ref", "--passes"}, exitDone, []string{"once, before any size is known", "for the sizes of the run", "legalize", "nodes ->"}},
 		{[]string{"demo/digits.onnx", "--backend", "ref", "--passes=bind"}, exitDone, []string{"before\ngraph", "[batch, 64]", "after\ngraph", "[1, 64]"}},

@@ -92,12 +92,10 @@ int32_t operand(Decoder &d, const char *what, uint32_t i, Operand *o) {
   if (!left(d, 3 + 4 * uint64_t(o->rank))) return BAD(d, "%s %u: words are truncated", what, i);
   o->index = u32(d);
   o->offset = i64(d);
-  int64_t *shape = static_cast<int64_t *>(take(d, 128));
+  int64_t *shape = static_cast<int64_t *>(take(d, 16 * uint64_t(o->rank)));
   if (shape == nullptr) return out_of_block(d);
-  for (uint32_t k = 0; k < 16; k++) shape[k] = 0x7777777777;
-  for (uint32_t k = 0; k < o->rank; k++) shape[k] = i64(d);
-  for (uint32_t k = 0; k < o->rank; k++) shape[8+k] = i64(d);
-  o->dims = shape, o->strides = shape + 8;
+  for (uint32_t k = 0; k < 2 * o->rank; k++) shape[k] = i64(d);
+  o->dims = shape, o->strides = shape + o->rank;
 
   if (o->slot == RLX_ARENA) o->index = 0;
   if (o->index >= d.program->slots[o->slot]) return BAD(d, "%s %u: tensor %u of slot %u, which has %u", what, i, o->index, o->slot, d.program->slots[o->slot]);
@@ -399,7 +397,7 @@ void variable(Decoder &d, const DecodedCommand &c, uint64_t *n) {
     if (head == RLX_ABSENT) continue;
     const uint64_t rank = head >> 8 & 0xff;
     if (!skip(d, 3 + 4 * rank)) return;
-    *n += 128;
+    *n += 16 * rank;
   }
   for (const char *kind = rlx_op_table[c.op].attrs; *kind != 0; kind++)
     if (!skip_attribute(d, *kind, n)) return;

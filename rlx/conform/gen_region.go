@@ -239,6 +239,9 @@ func matMulRegions(m *maker) {
 		}
 		m.turn++
 	}
+	for _, d := range (ir.Real | ir.Set(ir.Bool)).List() { // every dtype of x at least once
+		m.add(attrs{"body": forms[1].graph()}, m.rng.few(m.dtype, dims(2, 3)), m.rng.few(m.dtype, dims(3, 5)), m.rng.few(d, dims(5))).linear = true
+	}
 }
 
 // few draws from few whole numbers, of which sums of products are exact.

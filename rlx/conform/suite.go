@@ -381,7 +381,7 @@ func (r *rowRun) execute(cases []*rowCase) error {
 		}
 	}
 	// Else the predicate of an If, an input, would decide it before it runs.
-	p, err := rlx.Compile(ctx, g, append([]rlx.Option{rlx.On(r.backend), rlx.WithoutPasses("decide")}, r.options...)...)
+	p, err := rlx.Compile(ctx, g, append([]rlx.Option{rlx.On(r.backend), rlx.OnlyPasses("dce", "inline", "cse", "fold")}, r.options...)...)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,9 @@ void read_line(uint32_t dtype, const void *data, int64_t at, int64_t step, int64
 
 void read_indices(const Operand &o, const void *data, int64_t begin, int64_t end, int64_t *out) {
   if (o.contiguous) return read_line(o.dtype, data, begin, 1, end - begin, out);
-  for (Walk<1> w(o, &o.strides, begin, end); w.next(); out += w.n) read_line(o.dtype, data, w.at[0], w.step[0], w.n, out);
+  int64_t strides[1][RLX_MAX_RANK];
+  for (int d = 0; d < int(o.rank); d++) strides[0][d] = o.strides[d];
+  for (Walk<1> w(o, strides, begin, end); w.next(); out += w.n) read_line(o.dtype, data, w.at[0], w.step[0], w.n, out);
 }
 
 bool fail_fraction(const Call &c, int k, int64_t i) {

@@ -75,7 +75,9 @@ void trilu(const Call &c, Range r) {
   const int rank = int(x.rank), size = rlx_dtype_sizes[x.dtype];
   const int64_t height = x.dims[rank - 2], cols = x.dims[rank - 1], step = x.strides[rank - 1], one = 1;
   int64_t k = r.begin;
-  for (Walk<1> w(x.dims, rank - 1, &x.strides, r.begin, r.end); w.next();)
+  int64_t strides[1][RLX_MAX_RANK];
+  for (int d = 0; d < rank - 1; d++) strides[0][d] = x.strides[d];
+  for (Walk<1> w(x.dims, rank - 1, strides, r.begin, r.end); w.next();)
     for (int64_t row = 0; row < w.n; row++, k++) {
       int64_t begin, end;
       kept(a, k % height, cols, &begin, &end);
@@ -108,7 +110,9 @@ template <class T> void double_rows(const Call &c, Range r) {
   const Operand &x = c.in(0);
   const int64_t cols = x.dims[3];
   T *y = c.out_ptr<T>(0) + r.begin * 4 * cols;
-  for (Walk<1> w(x.dims, 3, &x.strides, r.begin, r.end); w.next();)
+  int64_t strides[1][RLX_MAX_RANK];
+  for (int d = 0; d < 3; d++) strides[0][d] = x.strides[d];
+  for (Walk<1> w(x.dims, 3, strides, r.begin, r.end); w.next();)
     for (int64_t row = 0; row < w.n; row++, y += 4 * cols) twice(y, c.in_ptr<T>(0) + w.at[0] + row * w.step[0], cols, x.strides[3]);
 }
 

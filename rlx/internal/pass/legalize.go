@@ -229,12 +229,15 @@ func Legalize(g *ir.Graph, s *Support) (*ir.Graph, error) {
 				}
 				return out, err
 			}
-			switch err := s.composable(n, depth); {
+			switch err := s.composable(n, depth, false); {
 			case err == nil:
 				changed = true
 				return compose(to, n, in)
 			case s.fine(n), s.Host(n):
 				return nil, nil
+			case s.composable(n, depth, true) == nil:
+				changed = true
+				return compose(to, n, in)
 			default:
 				bad = append(bad, Unsupported{n.Name, n.Row.Name, keyDType(n), err.Error()})
 				return nil, nil
@@ -258,7 +261,7 @@ func Legalize(g *ir.Graph, s *Support) (*ir.Graph, error) {
 func (s *Support) control(to *ir.Graph, n *ir.Node, in []ir.Value, depth int) (out []ir.Value, why, err error) {
 	why = errNeither
 	composed := func() bool {
-		if cerr := s.composable(n, depth); cerr != nil {
+		if cerr := s.composable(n, depth, false); cerr != nil {
 			if n.Row.Composite() {
 				why = cerr
 			}
@@ -308,8 +311,9 @@ func (s *Support) fine(n *ir.Node) bool {
 	return n.Row.Has(ir.Leaf) || n.Row.Has(ir.View) || s.Native(n)
 }
 
-// composable says why n's decomposition does not end in native nodes, nil if it does. It tries on a scratch graph.
-func (s *Support) composable(n *ir.Node, depth int) error {
+// composable says why n's decomposition does not end in native nodes, or with staged in nodes that run natively or on the host; nil if it does. It
+// tries on a scratch graph.
+func (s *Support) composable(n *ir.Node, depth int, staged bool) error {
 	if !n.Row.Composite() {
 		return errNeither
 	}
@@ -339,10 +343,10 @@ func (s *Support) composable(n *ir.Node, depth int) error {
 		return fmt.Errorf("no kernel and no decomposition for these operands")
 	}
 	for _, m := range scratch.Nodes[first+1:] { // the first is n itself, unused
-		if s.fine(m) {
+		if s.fine(m) || staged && s.Host(m) {
 			continue
 		}
-		if err := s.composable(m, depth+1); err != nil {
+		if err := s.composable(m, depth+1, staged); err != nil {
 			return fmt.Errorf("its part %s %s: %w", m.Row.Name, keyDType(m), err)
 		}
 	}
