@@ -369,6 +369,9 @@ func forget(t *testing.T, backend string, l *slog.Logger) {
 func TestForgottenProgram(t *testing.T) {
 	for _, b := range backends() {
 		keep := small(t, rlx.On(b)) // so that the library's counter can be read
+		first := new(logged)
+		forget(t, b, slog.New(first)) // devices keep the kernels that they have built
+		collect(t, b+" has no record of the first program", func() bool { return len(first.with("not closed")) > 0 })
 		before := rlx.Stats()
 		l := new(logged)
 		forget(t, b, slog.New(l))
