@@ -9,6 +9,7 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
 	"github.com/rlx-ml/rlx-go/rlx/internal/pass"
+	"github.com/rlx-ml/rlx-go/rlx/internal/ref"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
@@ -112,8 +113,9 @@ func absent(err error) bool {
 type Stager interface{ StageOnHost(*ir.Row) bool }
 
 func hostRows(b backend.Backend) func(*ir.Row) bool {
-	if s, ok := b.(Stager); ok {
-		return s.StageOnHost
+	s, ok := b.(Stager)
+	if !ok {
+		return nil
 	}
-	return nil
+	return func(r *ir.Row) bool { return s.StageOnHost(r) && ref.Has(r) } // the interpreter is the host of last resort
 }

@@ -23,6 +23,9 @@ var kernels = map[string]kernel{}
 // on binds the meaning of the op called name. Family files call it in init.
 func on(name string, k kernel) { kernels[name] = k }
 
+// Has says whether the interpreter has a kernel for the row; it evaluates others through their decomposition, which is the compiler's to write.
+func Has(r *ir.Row) bool { return kernels[r.Name] != nil }
+
 // Mask takes capabilities away, so that the conformance suite reaches every path of the compiler.
 type Mask struct {
 	Keep    func(*ir.Row) bool // rows that stay native; nil for all
@@ -44,7 +47,7 @@ type ref struct {
 }
 
 // StageOnHost says whether a row that is not native may run on the host.
-func (b *ref) StageOnHost(r *ir.Row) bool { return b.mask.Stage && kernels[r.Name] != nil }
+func (b *ref) StageOnHost(r *ir.Row) bool { return b.mask.Stage && Has(r) }
 
 // HostBackend is what runs staged rows.
 func (b *ref) HostBackend() string { return cmp.Or(b.mask.Host, "ref") }
