@@ -187,7 +187,11 @@ func runCommand(cmd *prog.Command, slots map[prog.Slot][][]byte, e *env) error {
 		}
 		c.in = append(c.in, t)
 	}
-	return kernels[cmd.Row.Name](c)
+	k := kernels[cmd.Row.Name]
+	if k == nil {
+		return fmt.Errorf("%s: the interpreter has no kernel", cmd.Row.Name)
+	}
+	return k(c)
 }
 
 // Command runs one command on the memory of a run, for programs that stage ops on the host.
