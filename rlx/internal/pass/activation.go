@@ -9,6 +9,7 @@ import (
 
 // Activations finds functions of the unary table that a model spells out. The function sees fewer roundings than its parts. At x = -inf, where a
 // spelled-out x * 0 gives NaN, silu, mish and the GELUs give 0.
+// Hard swish gives 0 there too, and stays finite for x so large that a spelled-out x * (x + 3) or x * 6 overflows.
 var Activations = Pass{Name: "activation", Rounds: true, Doc: "GELU, SiLU, hard swish and others that are spelled out become one function", Rules: []Rule{
 	{"gelu", geluRule}, {"gelu_tanh", geluTanhRule}, {"silu", siluRule}, {"mish", mishRule}, {"hard_swish", hardSwishRule},
 	{"hard_sigmoid", hardSigmoidRule}, {"relu", reluRule},
