@@ -274,20 +274,10 @@ func firstNonFinite(o *prog.Operand, mem []byte, at int64) (index int64, value f
 
 // scan gives f the elements in row-major order until it says false; a complex element is two.
 func scan(o *prog.Operand, mem []byte, at int64, f func(i int64, v float64) bool) {
-	size, n := int64(o.DType.Size()), o.Count()
-	idx := make([]int64, len(o.Dims))
-	for i := int64(0); i < n; i++ {
+	size := int64(o.DType.Size())
+	for i, at := range o.Places(at) {
 		if !element(o.DType, mem[at:at+size], i, f) {
 			return
-		}
-		for d := len(idx) - 1; d >= 0; d-- {
-			idx[d]++
-			at += o.Strides[d] * size
-			if idx[d] < o.Dims[d] {
-				break
-			}
-			at -= idx[d] * o.Strides[d] * size
-			idx[d] = 0
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -42,19 +41,7 @@ func TestInt8Bits(t *testing.T) {
 	if !slices.Contains(backends(), "cpu") {
 		t.Skip("cpu: not compiled in (CGO_ENABLED=0)")
 	}
-	for _, isa := range []string{"generic", "avx2", "avx512"} {
-		t.Run(isa, func(t *testing.T) {
-			c := exec.Command(os.Args[0], "-test.run=^TestInt8Bits$")
-			c.Env = append(os.Environ(), "RLX_TEST_INT8=1", "RLX_ISA="+isa)
-			out, err := c.CombinedOutput()
-			if err != nil && bytes.Contains(out, []byte(isa)) && bytes.Contains(out, []byte("supported")) {
-				t.Skipf("%s: not executed: this machine lacks it", isa)
-			}
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-		})
-	}
+	onEveryISA(t, "RLX_TEST_INT8", func(*testing.T, []byte) {})
 }
 
 func int8Bits(t *testing.T) {

@@ -65,6 +65,25 @@ func exactDigest(t *testing.T, backend string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
+// onEveryISA runs the test again in a process of its own for each instruction set, with the variable set to 1, and gives check what it printed.
+func onEveryISA(t *testing.T, variable string, check func(t *testing.T, out []byte)) {
+	for _, isa := range []string{"generic", "avx2", "avx512"} {
+		t.Run(isa, func(t *testing.T) {
+			name, _, _ := strings.Cut(t.Name(), "/")
+			c := exec.Command(os.Args[0], "-test.run=^"+name+"$")
+			c.Env = append(os.Environ(), variable+"=1", "RLX_ISA="+isa)
+			out, err := c.CombinedOutput()
+			if err != nil && bytes.Contains(out, []byte(isa)) && bytes.Contains(out, []byte("supported")) {
+				t.Skipf("%s: not executed: this machine lacks it", isa)
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			check(t, out)
+		})
+	}
+}
+
 // The plain C++ twins and every vector twin give the interpreter's bits where the op is exact. The instruction set is chosen once for a
 // process, so each has a process of its own.
 func TestExactBitsOnEveryISA(t *testing.T) {
@@ -76,22 +95,11 @@ func TestExactBitsOnEveryISA(t *testing.T) {
 		t.Skip("cpu: not compiled in (CGO_ENABLED=0)")
 	}
 	want := exactDigest(t, "ref")
-	for _, isa := range []string{"generic", "avx2", "avx512"} {
-		t.Run(isa, func(t *testing.T) {
-			c := exec.Command(os.Args[0], "-test.run=^TestExactBitsOnEveryISA$")
-			c.Env = append(os.Environ(), "RLX_TEST_DIGEST=1", "RLX_ISA="+isa)
-			out, err := c.CombinedOutput()
-			if err != nil && bytes.Contains(out, []byte(isa)) && bytes.Contains(out, []byte("supported")) {
-				t.Skipf("%s: not executed: this machine lacks it", isa)
-			}
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			if !strings.Contains(string(out), "digest "+want) {
-				t.Errorf("other bits than the interpreter:\n%s", out)
-			}
-		})
-	}
+	onEveryISA(t, "RLX_TEST_DIGEST", func(t *testing.T, out []byte) {
+		if !strings.Contains(string(out), "digest "+want) {
+			t.Errorf("other bits than the interpreter:\n%s", out)
+		}
+	})
 }
 
 // Every node of MiniLM runs natively or composed on the CPU, and the counters show that its kernels ran.

@@ -66,7 +66,8 @@ template <class T> void copy_run_of(void *to, const void *from, int64_t step, in
   }
 }
 
-// n elements of the given size, from a place that moves by step elements.
+}  // namespace
+
 void copy_run(void *to, const void *from, int size, int64_t step, int64_t n) {
   switch (size) {
     case 1: return copy_run_of<uint8_t>(to, from, step, n);
@@ -75,6 +76,8 @@ void copy_run(void *to, const void *from, int size, int64_t step, int64_t n) {
     default: return copy_run_of<uint64_t>(to, from, step, n);
   }
 }
+
+namespace {
 
 struct Blocks {
   alignas(64) char data[MAX_IN][BLOCK];

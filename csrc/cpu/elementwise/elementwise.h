@@ -32,6 +32,9 @@ void run(const Call &c, Range r, const Work &w);
 // What a command of this family runs under an instruction set (an Isa). Its loop is null where the family has none for the command.
 Work work_of(const Command &c, int isa);
 
+// Copies n elements of size bytes from a place that moves by step elements; a step of 0 repeats one.
+void copy_run(void *to, const void *from, int size, int64_t step, int64_t n);
+
 // The loops of one instruction set. A function gives null where the table has no such function of floats.
 struct Lanes {
   Loop (*unary)(int fn);      // f32; bytes for predicates

@@ -22,31 +22,9 @@ const Operand *operand_like(const Operand &o, const Command &c) {
 
 bool single(const Operand &o) { return o.present && o.count == 1; }
 
-template <class T> void repeat_of(char *to, const char *from, int64_t n) {
-  T v;
-  std::memcpy(&v, from, sizeof v);
-  T *y = reinterpret_cast<T *>(to);
-  for (int64_t i = 0; i < n; i++) y[i] = v;
-}
-
-template <class T> void copy_run(T *y, const T *x, int64_t step, int64_t n) {
-  if (step == 1) {
-    std::memcpy(y, x, size_t(n) * sizeof(T));
-  } else if (step == 0) {
-    const T v = *x;
-    for (int64_t i = 0; i < n; i++) y[i] = v;
-  } else {
-    for (int64_t i = 0; i < n; i++) y[i] = x[i * step];
-  }
-}
-
-template <class T> void gather_of(char *to, const Source &s, int64_t begin, int64_t n) {
+template <class T> void gather_doubled(char *to, const Source &s, int64_t begin, int64_t n) {
   T *y = reinterpret_cast<T *>(to);
   const T *x = reinterpret_cast<const T *>(s.data);
-  if (!s.doubled) {
-    for (Walk<1> w(s.dims, s.rank, s.strides, begin, begin + n); w.next(); y += w.n) copy_run(y, x + w.at[0], w.step[0], w.n);
-    return;
-  }
   // The walk gives rows; where in its row a run begins is counted here.
   const int last = s.rank - 1;
   const int64_t step = s.strides[0][last];
@@ -87,20 +65,16 @@ void gather(char *to, const Source &s, int64_t begin, int64_t n) {
     std::memcpy(to, s.data + begin * s.size, size_t(n * s.size));
     return;
   }
-  switch (s.size) {
-    case 1: return gather_of<uint8_t>(to, s, begin, n);
-    case 2: return gather_of<uint16_t>(to, s, begin, n);
-    case 4: return gather_of<uint32_t>(to, s, begin, n);
-    default: return gather_of<uint64_t>(to, s, begin, n);
+  if (!s.doubled) {
+    for (Walk<1> w(s.dims, s.rank, s.strides, begin, begin + n); w.next(); to += w.n * s.size)
+      elementwise::copy_run(to, s.data + w.at[0] * s.size, int(s.size), w.step[0], w.n);
+    return;
   }
-}
-
-void repeat(char *to, const char *from, int size, int64_t n) {
-  switch (size) {
-    case 1: return repeat_of<uint8_t>(to, from, n);
-    case 2: return repeat_of<uint16_t>(to, from, n);
-    case 4: return repeat_of<uint32_t>(to, from, n);
-    default: return repeat_of<uint64_t>(to, from, n);
+  switch (s.size) {
+    case 1: return gather_doubled<uint8_t>(to, s, begin, n);
+    case 2: return gather_doubled<uint16_t>(to, s, begin, n);
+    case 4: return gather_doubled<uint32_t>(to, s, begin, n);
+    default: return gather_doubled<uint64_t>(to, s, begin, n);
   }
 }
 
@@ -233,7 +207,7 @@ void Region::build() {
     const Source &s = source[j];
     if (s.form == SAME) {
       shared[j] = next -= block;
-      repeat(next, s.data, s.size, tile);
+      elementwise::copy_run(next, s.data, int(s.size), 0, tile);
     } else if (rows || s.form == GATHERED) {
       buffer[j] = own++;
     }
@@ -258,7 +232,7 @@ void Region::build() {
       if (code >> 32 != CONSTANT || shared[v] != nullptr || k >= b.num_in) continue;
       const Operand &o = b.in[k];
       shared[v] = next -= block;
-      repeat(next, static_cast<const char *>(body->weights->data[o.index]) + o.offset, rlx_dtype_sizes[o.dtype], tile);
+      elementwise::copy_run(next, static_cast<const char *>(body->weights->data[o.index]) + o.offset, int(rlx_dtype_sizes[o.dtype]), 0, tile);
     }
   }
 }

@@ -32,8 +32,6 @@ struct Source {
 
 // Puts elements [begin, begin + n) of an operand side by side.
 void gather(char *to, const Source &s, int64_t begin, int64_t n);
-// n times the element at from.
-void repeat(char *to, const char *from, int size, int64_t n);
 
 // A command of the body: numbers of values in the table of a slot.
 struct Step {

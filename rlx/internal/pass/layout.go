@@ -97,8 +97,9 @@ func (p *puller) can(v ir.Value) bool {
 	return true
 }
 
+// elementwise says whether n computes each element from those in its place, and broadcasts.
 func elementwise(n *ir.Node) bool {
-	return slices.Contains([]string{"Activation", "Binary", "Compare", "Where", "Fma", "Cast", "Clamp"}, n.Row.Name)
+	return op.BodyNode(n) && !n.Row.Has(ir.View) && !n.Row.Has(ir.Backward)
 }
 
 // passes says whether a transpose behind n can stand in front of it.

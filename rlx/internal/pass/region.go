@@ -11,7 +11,7 @@ import (
 // Regions puts chains of elementwise nodes into one node each, which makes one pass over memory, and gives reductions what they reduce. Bits do not
 // change: a region means its body. It runs on legal graphs of known sizes, late: other passes do not look into regions.
 func Regions(s *Support) Pass {
-	return Pass{Name: "regions", Doc: "runs chains of elementwise nodes, and a reduction behind them, in one pass over memory", Needed: false,
+	return Pass{Name: "regions", Doc: "runs chains of elementwise nodes, and a reduction behind them, in one pass over memory",
 		Run: func(g *ir.Graph) (*ir.Graph, error) {
 			out, err := groupElementwise(g, s)
 			if err != nil {

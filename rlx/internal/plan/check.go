@@ -378,9 +378,8 @@ func (c *checker) elementwise(o prog.Operand, v ir.Value, h *holding, ids *ir.Te
 		first = c.first(v)
 	}
 	size := int64(o.DType.Size())
-	idx := make([]int64, len(o.Dims))
-	at, p := o.Offset, (*piece)(nil)
-	for i := range o.Count() {
+	var p *piece
+	for i, at := range o.Places(o.Offset) {
 		want := first + i
 		if ids != nil {
 			want = ids.Int(int(i))
@@ -393,15 +392,6 @@ func (c *checker) elementwise(o prog.Operand, v ir.Value, h *holding, ids *ir.Te
 		}
 		if p.size != size || (at-p.lo)%size != 0 || p.id((at-p.lo)/size) != want {
 			return fmt.Errorf("element %d of %s lies at byte %d of %s %d, which holds something else, written by step %d", i, v, at, o.Slot, o.Index, p.step)
-		}
-		for k := len(idx) - 1; k >= 0; k-- {
-			idx[k]++
-			at += o.Strides[k] * size
-			if idx[k] < o.Dims[k] {
-				break
-			}
-			at -= idx[k] * o.Strides[k] * size
-			idx[k] = 0
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ package prog
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -107,6 +108,25 @@ func (o Operand) Count() int64 {
 		n *= d
 	}
 	return n
+}
+
+// Places gives the number of each element, in row-major order, with its place: at plus what the strides say, in bytes.
+func (o Operand) Places(at int64) iter.Seq2[int64, int64] {
+	return func(yield func(i, at int64) bool) {
+		size, n := int64(o.DType.Size()), o.Count()
+		idx := make([]int64, len(o.Dims))
+		for i := int64(0); i < n && yield(i, at); i++ {
+			for d := len(idx) - 1; d >= 0; d-- {
+				idx[d]++
+				at += o.Strides[d] * size
+				if idx[d] < o.Dims[d] {
+					break
+				}
+				at -= idx[d] * o.Strides[d] * size
+				idx[d] = 0
+			}
+		}
+	}
 }
 
 // extent returns the first and one past the last byte that o touches; ok is false when they do not fit int64.

@@ -227,19 +227,8 @@ func gather(o prog.Operand, mem []byte) []byte {
 	size := int64(o.DType.Size())
 	n := o.Count()
 	out := make([]byte, n*size)
-	idx := make([]int64, len(o.Dims))
-	at := o.Offset
-	for i := int64(0); i < n; i++ {
+	for i, at := range o.Places(o.Offset) {
 		copy(out[i*size:(i+1)*size], mem[at:at+size])
-		for d := len(idx) - 1; d >= 0; d-- {
-			idx[d]++
-			at += o.Strides[d] * size
-			if idx[d] < o.Dims[d] {
-				break
-			}
-			at -= idx[d] * o.Strides[d] * size
-			idx[d] = 0
-		}
 	}
 	return out
 }
