@@ -74,10 +74,16 @@ nocgo:
 	reach=$$(CGO_ENABLED=0 $(GO) list -test -f '{{.ImportPath}} {{.Deps}}' ./... | sed -n 's,^\([^ ]*\)\.test .*rlx-go/cgo/.*,\1,p'); \
 	{ $(NOCGO) $$(grep -v /rlx/conform$$ <<< "$$reach") && $(NOCGO) -run '/^ref$$' ./rlx/conform; } | $(TESTREPORT)
 
+# The collector nearly always at work, and pointers checked on their way into C; -race brings -d=checkptr for all packages. By -exec, since the
+# compiler need not run so.
+HARD_GC := -exec 'env GOGC=1 GODEBUG=cgocheck=1'
+
 # Concurrency under the race detector, which makes interpreting whole models a matter of minutes: one goroutine does that.
 race: native
 	$(GOTEST) -tags $(TAGS) -race -short -skip 'TestMiniLMShapes|TestGolden/ref' ./rlx ./rlx/internal/abi ./rlx/internal/exec ./rlx/batch ./examples/serve/service $(if $(VULKAN_OFF),,./cgo/vulkan) | $(TESTREPORT)
 	RLX_STRESS=1 $(GOTEST) -tags $(TAGS) -race -count 1 -run '^TestStress' ./rlx | $(TESTREPORT)
+	$(GOTEST) -tags $(TAGS) -race -short -count 1 $(HARD_GC) -skip 'TestScalarFunctions' ./cgo/native ./cgo/cpu ./rlx/internal/abi | $(TESTREPORT)
+	$(GOTEST) -tags $(TAGS) -race -short -count 1 $(HARD_GC) -run '^(TestForgotten.*|TestRunIntoAllocatesNothing|TestCloseDuringRuns|TestOddFeeds)$$' -skip /vulkan ./rlx | $(TESTREPORT)
 
 # The native library under the address and thread sanitizers, in build folders of their own, linked into Go's tests: the stress tests at a tenth of
 # their counts, once with the plain C++ kernels too, and the tests of the thread pool. A pool whose jobs end without ordering memory, and a scan

@@ -26,11 +26,14 @@ type Program struct {
 // Run. Options choose the backend; the default is Prefer("cpu", "ref"). The tensors of constants and parameters must not change before the
 // program is closed: large ones are used where they lie.
 func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
+	if ctx == nil {
+		return nil, errNilContext
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if g == nil {
-		return nil, errors.New("rlx: Compile: the graph is nil")
+		return nil, errNilGraph
 	}
 	cfg := newConfig(opts)
 	if err := cfg.check(); err != nil {

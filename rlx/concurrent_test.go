@@ -45,40 +45,46 @@ func bits(t testing.TB, f rlx.Feed) []uint32 {
 	return out
 }
 
-// 32 goroutines share one program over more shapes than its cache holds; every result has the bits of a serial run.
+// 64 goroutines share two programs over more shapes than their caches hold; every result has the bits of a serial run.
 func TestConcurrentRuns(t *testing.T) {
 	for _, b := range backends() {
 		t.Run(b, func(t *testing.T) {
-			p := compile(t, openDigits(t), rlx.On(b), rlx.Specialisations(4))
-			const shapes = 6
-			runs := 100
-			switch {
-			case conform.Slow(b):
-				runs = 4
-			case b == "ref":
-				runs = 20
+			type load struct {
+				p    *rlx.Program
+				in   rlx.Feed
+				want rlx.Feed
 			}
-			var in [shapes]rlx.Feed
-			var want [shapes][]uint32
-			for s := range in {
-				in[s] = pixels(1+s*3, uint64(s))
-				out, err := p.Run(t.Context(), in[s])
+			var loads []load
+			add := func(p *rlx.Program, in rlx.Feed) {
+				out, err := p.Run(t.Context(), in)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want[s] = bits(t, out)
+				loads = append(loads, load{p, in, out})
+			}
+			digits, dynamic := compile(t, openDigits(t), rlx.On(b), rlx.Specialisations(4)), compileGraph(t, dynamicNet(), rlx.On(b), rlx.Specialisations(4))
+			for s := range 6 {
+				add(digits, pixels(1+s*3, uint64(s)))
+				add(dynamic, dynamicFeed(s, 1+s*s))
+			}
+			runs := 25
+			switch {
+			case conform.Slow(b):
+				runs = 2
+			case b == "ref":
+				runs = 5
 			}
 			var wg sync.WaitGroup
-			for g := range 32 {
+			for g := range 64 {
 				wg.Go(func() {
 					for k := range runs {
-						s := (g + k*(g%5+1)) % shapes
-						out, err := p.Run(t.Context(), in[s])
+						l := loads[(g+k*(g%5+1))%len(loads)]
+						out, err := l.p.Run(t.Context(), l.in)
 						if err != nil {
 							t.Error(err)
 							return
 						}
-						if !slices.Equal(bits(t, out), want[s]) {
+						if !sameFeed(out, l.want) {
 							t.Errorf("goroutine %d run %d: other bits than the serial run", g, k)
 							return
 						}
@@ -151,7 +157,7 @@ func TestCloseDuringRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			runs := 50
+			runs := 25
 			if conform.Slow(b) {
 				runs = 4
 			}

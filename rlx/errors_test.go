@@ -3,8 +3,10 @@ package rlx_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +16,188 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
+
+// badUse is a use of the public interface that must end in an error.
+type badUse struct {
+	name string
+	use  func(t *testing.T) error
+	want fault
+}
+
+// fault compares the fields of an error with those expected, and returns what its text must hold.
+type fault func(t *testing.T, err error) (words []string)
+
+// TestBadUses checks that each bad use gives a typed error whose fields and text say where, what was found and what was expected, and that
+// no panic comes out.
+func TestBadUses(t *testing.T) {
+	names := map[string]bool{}
+	for _, group := range []struct {
+		name  string
+		cases []badUse
+		least int
+	}{
+		{"graph", badGraphs(), 50},
+		{"feed", badFeeds(), 15},
+		{"run", badRuns(), 6},
+		{"option", badOptions(), 12},
+		{"file", badFiles(), 15},
+	} {
+		if len(group.cases) < group.least {
+			t.Errorf("%s: %d cases, expected at least %d", group.name, len(group.cases), group.least)
+		}
+		for _, c := range group.cases {
+			name := group.name + "/" + c.name
+			if names[name] {
+				t.Errorf("%s: two cases of this name", name)
+			}
+			names[name] = true
+			t.Run(name, func(t *testing.T) { c.check(t) })
+		}
+	}
+}
+
+func (c badUse) check(t *testing.T) {
+	err := noPanic(t, c.use)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, w := range c.want(t, err) {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("text lacks %q: %v", w, err)
+		}
+	}
+}
+
+func noPanic(t *testing.T, use func(t *testing.T) error) error {
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return use(t)
+}
+
+// as is errors.As that fails the test.
+func as[E error](t *testing.T, err error) E {
+	t.Helper()
+	var e E
+	if !errors.As(err, &e) {
+		t.Fatalf("no %T in an error of type %T: %v", e, err, err)
+	}
+	return e
+}
+
+func sameText(t *testing.T, field, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s is %q, expected %q", field, got, want)
+	}
+}
+
+// wantNode expects a *ShapeError: about a node of kind op with operands of these types, which breaks a constraint of its specification.
+func wantNode(op, constraint, got, expected string, operands ...string) fault {
+	return func(t *testing.T, err error) []string {
+		e := as[*rlx.ShapeError](t, err)
+		sameText(t, "Op", e.Op, op)
+		sameText(t, "Constraint", e.Constraint, constraint)
+		sameText(t, "Got", e.Got, got)
+		sameText(t, "Expected", e.Expected, expected)
+		sameText(t, "Operands", typeList(e.Operands), strings.Join(operands, ", "))
+		place := e.Pos
+		if e.Node == "" && !strings.HasPrefix(e.Pos, "errors_graphs_test.go:") {
+			t.Errorf("neither node nor place: %+v", e)
+		} else if place == "" {
+			place = e.Node
+		}
+		return slices.Concat([]string{op, constraint, expected, place}, operands)
+	}
+}
+
+// wantWithin expects the error of a node of kind op about one inside its sub-graph.
+func wantWithin(op string, inner fault) fault {
+	return func(t *testing.T, err error) []string {
+		e := as[*rlx.ShapeError](t, err)
+		sameText(t, "Op", e.Op, op)
+		return append(inner(t, e.Err), op)
+	}
+}
+
+// wantGraph expects a *ShapeError about what the graph declares: it is no single node's.
+func wantGraph(op, graph, expected string, words ...string) fault {
+	return func(t *testing.T, err error) []string {
+		e := as[*rlx.ShapeError](t, err)
+		sameText(t, "Op", e.Op, op)
+		sameText(t, "Graph", e.Graph, graph)
+		sameText(t, "Expected", e.Expected, expected)
+		if e.Got == "" {
+			t.Errorf("Got is empty: %+v", e)
+		}
+		return append(words, e.Got, expected)
+	}
+}
+
+func typeList(types []ir.Type) string {
+	var list []string
+	for _, t := range types {
+		if t.DType == ir.Invalid {
+			list = append(list, "none")
+		} else {
+			list = append(list, t.String())
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// wantFeed expects a *FeedError.
+func wantFeed(name, what, got, expected string) fault {
+	return func(t *testing.T, err error) []string {
+		e := as[*rlx.FeedError](t, err)
+		sameText(t, "Name", e.Name, name)
+		sameText(t, "What", e.What, what)
+		sameText(t, "Got", e.Got, got)
+		sameText(t, "Expected", e.Expected, expected)
+		return []string{name, what, "got " + got, "expected " + expected}
+	}
+}
+
+// wantOption expects an *OptionError.
+func wantOption(name, got, want string) fault {
+	return func(t *testing.T, err error) []string {
+		e := as[*rlx.OptionError](t, err)
+		sameText(t, "Option", e.Option, name)
+		sameText(t, "Got", e.Got, got)
+		if !strings.HasPrefix(e.Want, want) {
+			t.Errorf("Want is %q, expected %q", e.Want, want)
+		}
+		return []string{name, fmt.Sprintf("got %q", got), "expected " + want}
+	}
+}
+
+// wantTensor expects a *TensorError.
+func wantTensor(what, got, expected string) fault {
+	return func(t *testing.T, err error) []string {
+		e := as[*rlx.TensorError](t, err)
+		sameText(t, "What", e.What, what)
+		sameText(t, "Got", e.Got, got)
+		sameText(t, "Expected", e.Expected, expected)
+		return []string{what, "got " + got, "expected " + expected}
+	}
+}
+
+// wantIs expects an error that wraps target.
+func wantIs(target error, words ...string) fault {
+	return func(t *testing.T, err error) []string {
+		if !errors.Is(err, target) {
+			t.Errorf("got %v, expected %v", err, target)
+		}
+		return words
+	}
+}
+
+// wantBoth expects what two faults do.
+func wantBoth(a, b fault) fault {
+	return func(t *testing.T, err error) []string { return append(a(t, err), b(t, err)...) }
+}
 
 const digitsModel = "../cmd/rlx/demo/digits.onnx"
 
@@ -35,172 +219,193 @@ func addGraph(name string) *rlx.Graph {
 	return g
 }
 
-func runErr(t testing.TB, feed rlx.Feed) error {
-	_, err := small(t).Run(context.Background(), feed)
-	return err
+// zeros is a tensor of zeros.
+func zeros[T ir.Elem](dims ...int) *rlx.Tensor {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return rlx.New(make([]T, n), dims...)
 }
 
-func graphErr(build func(g *rlx.Graph, x rlx.Value) rlx.Value) error {
-	g := rlx.NewGraph("bad")
-	g.Output("y", build(g, g.Input("x", rlx.F32, rlx.Shape("n", 3))))
-	p, err := rlx.Compile(context.Background(), g)
-	if err == nil {
-		p.Close()
-	}
-	return err
-}
-
-func fileErr(t testing.TB, data []byte) error {
-	path := filepath.Join(t.TempDir(), "model.onnx")
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	_, err := rlx.Open(path)
-	return err
-}
-
-// Every bad use gives a typed error with expected and found.
-func TestBadUses(t *testing.T) {
-	digits, err := os.ReadFile(digitsModel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x23 := rlx.New(make([]float32, 6), 2, 3)
-	cases := []struct {
-		name  string
-		err   func() error
-		typed any      // pointer to the expected error type
-		words []string // of the text
-	}{
-		{"unknown input name", func() error { return runErr(t, rlx.Feed{"x": x23, "z": x23}) }, new(*rlx.FeedError), []string{"z", "unknown name", "expected one of x"}},
-		{"missing input", func() error { return runErr(t, rlx.Feed{}) }, new(*rlx.FeedError), []string{"x", "missing", "expected f32[n, 3]"}},
-		{"nil input", func() error { return runErr(t, rlx.Feed{"x": nil}) }, new(*rlx.FeedError), []string{"x", "missing", "f32[n, 3]"}},
-		{"wrong dtype", func() error { return runErr(t, rlx.Feed{"x": rlx.New(make([]int64, 6), 2, 3)}) }, new(*rlx.FeedError), []string{"dtype", "got i64[2 3]", "expected f32[n, 3]"}},
-		{"wrong rank", func() error { return runErr(t, rlx.Feed{"x": rlx.New(make([]float32, 6), 6)}) }, new(*rlx.FeedError), []string{"rank", "got f32[6]", "expected f32[n, 3]"}},
-		{"wrong dim", func() error { return runErr(t, rlx.Feed{"x": rlx.New(make([]float32, 8), 2, 4)}) }, new(*rlx.FeedError), []string{"dim 1", "got f32[2 4]", "expected f32[n, 3]"}},
-		{"data do not fit the shape", func() error { return runErr(t, rlx.Feed{"x": rlx.New(make([]float32, 5), 2, 3)}) }, new(*rlx.FeedError), []string{"got 5 elements, expected 6"}},
-		{"one symbol, two values", func() error { return twoSymbols() }, new(*rlx.FeedError), []string{"symbol n", "n = 2", "f32[3]"}},
-		{"closed program", closedErr(t), nil, []string{"closed"}},
-		{"wrong output dtype", func() error { return runIntoErr(t, rlx.Feed{"y": rlx.New(make([]float64, 6), 2, 3)}) }, new(*rlx.FeedError), []string{"y", "got f64[2 3]", "expected f32[2 3]"}},
-		{"missing output", func() error { return runIntoErr(t, rlx.Feed{}) }, new(*rlx.FeedError), []string{"y", "missing"}},
-		{"typed view of another dtype", func() error { _, err := rlx.Data[int32](x23); return err }, nil, []string{"f32", "i32"}},
-		{"shapes that do not broadcast", func() error {
-			return graphErr(func(g *rlx.Graph, x rlx.Value) rlx.Value {
-				return op.Add(x, g.Constant(rlx.New(make([]float32, 4), 4)))
-			})
-		}, new(*rlx.ShapeError), []string{"Binary: C4", "3", "4", "errors_test.go:"}},
-		{"mixed dtypes", func() error {
-			return graphErr(func(g *rlx.Graph, x rlx.Value) rlx.Value {
-				return op.Add(x, g.Constant(rlx.New(make([]int64, 3), 3)))
-			})
-		}, new(*rlx.ShapeError), []string{"Binary: C2", "f32", "i64"}},
-		{"bad attribute", func() error {
-			return graphErr(func(_ *rlx.Graph, x rlx.Value) rlx.Value { return op.Softmax(x, 5) })
-		}, new(*rlx.ShapeError), []string{"Softmax: C1", "axis 5", "rank 2"}},
-		{"no such integer", func() error {
-			return graphErr(func(g *rlx.Graph, _ rlx.Value) rlx.Value {
-				return op.Add(g.Constant(rlx.New([]int8{1}, 1)), 300)
-			})
-		}, new(*rlx.ShapeError), []string{"300", "i8"}},
-		{"unknown op", func() error { _, err := ir.RowByName("Frobnicate"); return err }, nil, []string{"unknown op", "Frobnicate"}},
-		{"graph without outputs", func() error { _, err := rlx.Compile(t.Context(), rlx.NewGraph("empty")); return err }, nil, []string{"empty", "no outputs"}},
-		{"truncated file", func() error { return fileErr(t, digits[:len(digits)/2]) }, new(*rlx.FileError), []string{"model.onnx", "byte"}},
-		{"wrong magic", func() error { return fileErr(t, []byte("this is a text file\nwith two lines\n")) }, new(*rlx.FileError), []string{"model.onnx", "ONNX"}},
-		{"empty file", func() error { return fileErr(t, nil) }, new(*rlx.FileError), []string{"model.onnx", "ONNX"}},
-		{"missing file", func() error { _, err := rlx.Open("no/such/file.onnx"); return err }, new(*rlx.FileError), []string{"no/such/file.onnx"}},
-		{"backend not compiled in", func() error { return onErr(t, "cuda") }, nil, []string{"cuda", "not compiled in", "expected one of"}},
-		{"index out of range at run time", gatherErr, new(*rlx.ExecError), []string{"Gather: C7", "7", "[-3, 3)"}},
-		{"cancelled before the run", func() error {
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()
-			_, err := small(t).Run(ctx, rlx.Feed{"x": x23})
+func badFeeds() []badUse {
+	x := zeros[float32](2, 3)
+	run := func(feed rlx.Feed) func(*testing.T) error {
+		return func(t *testing.T) error {
+			_, err := small(t).Run(t.Context(), feed)
 			return err
-		}, nil, []string{context.Canceled.Error()}},
+		}
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			err := c.err()
-			if err == nil {
-				t.Fatal("no error")
-			}
-			if c.typed != nil && !errors.As(err, c.typed) {
-				t.Errorf("error has type %T, expected %T: %v", err, c.typed, err)
-			}
-			for _, w := range c.words {
-				if !strings.Contains(err.Error(), w) {
-					t.Errorf("error lacks %q: %v", w, err)
+	into := func(out rlx.Feed) func(*testing.T) error {
+		return func(t *testing.T) error {
+			r := small(t).Runner()
+			defer r.Close()
+			return r.RunInto(t.Context(), rlx.Feed{"x": x}, out)
+		}
+	}
+	const declared = "f32[n, 3]"
+	short := rlx.New(make([]float32, 5), 2, 3)
+	memory := make([]float32, 12)
+	return []badUse{
+		{"unknown name", run(rlx.Feed{"x": x, "z": x}), wantFeed("z", "unknown name", "a tensor", "one of x")},
+		{"missing", run(rlx.Feed{}), wantFeed("x", "missing", "no tensor", declared)},
+		{"nil feed", run(nil), wantFeed("x", "missing", "no tensor", declared)},
+		{"nil tensor", run(rlx.Feed{"x": nil}), wantFeed("x", "missing", "no tensor", declared)},
+		{"name of another case", run(rlx.Feed{"X": x}), wantFeed("x", "missing", "no tensor", declared)},
+		{"dtype", run(rlx.Feed{"x": zeros[int64](2, 3)}), wantFeed("x", "dtype", "i64[2 3]", declared)},
+		{"rank", run(rlx.Feed{"x": zeros[float32](6)}), wantFeed("x", "rank", "f32[6]", declared)},
+		{"rank 0", run(rlx.Feed{"x": zeros[float32]()}), wantFeed("x", "rank", "f32[]", declared)},
+		{"dim", run(rlx.Feed{"x": zeros[float32](2, 4)}), wantFeed("x", "dim 1", "f32[2 4]", declared)},
+		{"data do not fit the shape", run(rlx.Feed{"x": short}), wantBoth(
+			wantFeed("x", "tensor", "tensor f32[2 3]: got 5 elements, expected 6", declared), wantTensor("tensor f32[2 3]", "5 elements", "6"))},
+		{"negative dim", run(rlx.Feed{"x": rlx.New([]float32{}, -1, 3)}), wantBoth(
+			wantFeed("x", "tensor", "tensor of shape [-1 3]: got negative dim -1, expected dims >= 0", declared), wantTensor("tensor of shape [-1 3]", "negative dim -1", "dims >= 0"))},
+		{"one symbol, two values", func(t *testing.T) error {
+			g := rlx.NewGraph("two")
+			g.Output("y", op.Add(g.Input("a", rlx.F32, rlx.Shape("n")), g.Input("b", rlx.F32, rlx.Shape("n"))))
+			return runOf(t, g, rlx.Feed{"a": zeros[float32](2), "b": zeros[float32](3)})
+		}, wantFeed("b", "symbol n", "f32[3]", "f32[n] with n = 2")},
+		{"dim that is an expression", func(t *testing.T) error {
+			g := rlx.NewGraph("twice")
+			a, b := g.Input("a", rlx.F32, rlx.Shape("n")), g.Input("b", rlx.F32, rlx.Shape("2*n"))
+			g.Output("y", op.Concat(0, a, b))
+			return runOf(t, g, rlx.Feed{"a": zeros[float32](2), "b": zeros[float32](5)})
+		}, wantFeed("b", "dim 0", "f32[5]", "2*n = 4")},
+		{"output of another dtype", into(rlx.Feed{"y": zeros[float64](2, 3)}), wantFeed("y", "output", "f64[2 3]", "f32[2 3]")},
+		{"output of another shape", into(rlx.Feed{"y": zeros[float32](3, 2)}), wantFeed("y", "output", "f32[3 2]", "f32[2 3]")},
+		{"missing output", into(rlx.Feed{}), wantFeed("y", "missing", "no tensor", "f32[2 3]")},
+		{"nil outputs", into(nil), wantFeed("y", "missing", "no tensor", "f32[2 3]")},
+		{"output that could not be made", into(rlx.Feed{"y": short}), wantBoth(
+			wantFeed("y", "tensor", "tensor f32[2 3]: got 5 elements, expected 6", "f32[2 3]"), wantTensor("tensor f32[2 3]", "5 elements", "6"))},
+		{"unknown output", into(rlx.Feed{"y": zeros[float32](2, 3), "z": x}), wantFeed("z", "unknown name", "a tensor", "one of y")},
+		{"output in the memory of an input", func(t *testing.T) error {
+			r := small(t).Runner()
+			defer r.Close()
+			return r.RunInto(t.Context(), rlx.Feed{"x": rlx.New(memory[:6], 2, 3)}, rlx.Feed{"y": rlx.New(memory[3:9], 2, 3)})
+		}, wantFeed("y", "memory", "memory shared with x", "memory of its own")},
+		{"plan of a wrong feed", func(t *testing.T) error {
+			_, err := small(t).Plan(t.Context(), rlx.Feed{"x": zeros[float32](2, 4)})
+			return err
+		}, wantFeed("x", "dim 1", "f32[2 4]", declared)},
+		{"typed view of another dtype", func(*testing.T) error { _, err := rlx.Data[int32](x); return err }, wantTensor("tensor f32[2, 3]", "dtype f32", "i32")},
+		{"typed view of nothing", func(*testing.T) error { _, err := rlx.Data[int32](nil); return err }, wantTensor("tensor", "nil", "a tensor")},
+		{"closed program", func(t *testing.T) error {
+			p := small(t)
+			for range 2 {
+				if err := p.Close(); err != nil {
+					t.Errorf("Close: %v", err)
 				}
 			}
-			if fe := new(rlx.FeedError); errors.As(err, &fe) && (fe.Expected == "" || fe.Got == "" || fe.Name == "" || fe.What == "") {
-				t.Errorf("a field is empty: %+v", fe)
+			_, err := p.Run(t.Context(), rlx.Feed{"x": x})
+			return err
+		}, wantIs(rlx.ErrClosed, "closed")},
+		{"closed runner", func(t *testing.T) error {
+			r := small(t).Runner()
+			if err := r.Close(); err != nil {
+				t.Errorf("Close: %v", err)
 			}
-			if se := new(rlx.ShapeError); errors.As(err, &se) && (se.Op == "" || se.Err == nil) {
-				t.Errorf("a field is empty: %+v", se)
-			}
-			if ee := new(rlx.ExecError); errors.As(err, &ee) && (ee.Backend == "" || ee.Node == "" || ee.Op == "") {
-				t.Errorf("a field is empty: %+v", ee)
-			}
-		})
-	}
-	if !errors.Is(onErr(t, "cuda"), rlx.ErrNotCompiledIn) {
-		t.Error("an absent backend does not wrap ErrNotCompiledIn")
+			return r.RunInto(t.Context(), rlx.Feed{"x": x}, rlx.Feed{"y": zeros[float32](2, 3)})
+		}, wantIs(rlx.ErrClosed, "closed")},
+		{"cancelled before the run", func(t *testing.T) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := small(t).Run(ctx, rlx.Feed{"x": x})
+			return err
+		}, wantIs(context.Canceled, context.Canceled.Error())},
 	}
 }
 
-func onErr(t *testing.T, name string) error {
-	g := rlx.NewGraph("g")
-	g.Output("y", op.Neg(g.Input("x", rlx.F32, rlx.Shape(1))))
-	_, err := rlx.Compile(t.Context(), g, rlx.On(name))
-	return err
-}
-
-func twoSymbols() error {
-	g := rlx.NewGraph("two")
-	g.Output("y", op.Add(g.Input("a", rlx.F32, rlx.Shape("n")), g.Input("b", rlx.F32, rlx.Shape("n"))))
-	p, err := rlx.Compile(context.Background(), g)
+// runOf compiles g and runs it on feed.
+func runOf(t *testing.T, g *rlx.Graph, feed rlx.Feed, opts ...rlx.Option) error {
+	p, err := rlx.Compile(t.Context(), g, opts...)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	_, err = p.Run(context.Background(), rlx.Feed{"a": rlx.New(make([]float32, 2), 2), "b": rlx.New(make([]float32, 3), 3)})
+	_, err = p.Run(t.Context(), feed)
 	return err
 }
 
-func closedErr(t *testing.T) func() error {
-	return func() error {
-		p := small(t)
-		if err := p.Close(); err != nil {
+func badOptions() []badUse {
+	compile := func(opts ...rlx.Option) func(*testing.T) error {
+		return func(t *testing.T) error {
+			p, err := rlx.Compile(t.Context(), addGraph("options"), opts...)
+			if err == nil {
+				p.Close()
+			}
 			return err
 		}
-		if err := p.Close(); err != nil {
-			t.Errorf("second Close: %v", err)
+	}
+	env := func(name, value string) func(*testing.T) error {
+		return func(t *testing.T) error {
+			t.Setenv(name, value)
+			return compile()(t)
 		}
-		_, err := p.Run(context.Background(), rlx.Feed{"x": rlx.New(make([]float32, 3), 1, 3)})
-		if !errors.Is(err, rlx.ErrClosed) {
-			t.Errorf("got %v, expected ErrClosed", err)
-		}
-		return err
+	}
+	threads := "a number of threads from 1 on"
+	return []badUse{
+		{"no threads", compile(rlx.Threads(0)), wantOption("Threads", "0", threads)},
+		{"negative threads", compile(rlx.Threads(-3)), wantOption("Threads", "-3", threads)},
+		{"RLX_NUM_THREADS is no number", env("RLX_NUM_THREADS", "four"), wantOption("RLX_NUM_THREADS", "four", threads)},
+		{"RLX_NUM_THREADS is 0", env("RLX_NUM_THREADS", "0"), wantOption("RLX_NUM_THREADS", "0", threads)},
+		{"unknown pass switched off", compile(rlx.WithoutPasses("nosuch")), wantOption("passes", "nosuch", "one of ")},
+		{"unknown pass alone", compile(rlx.OnlyPasses("nosuch")), wantOption("passes", "nosuch", "one of ")},
+		{"unknown pass in RLX_PASSES", env("RLX_PASSES", "-nosuch"), wantOption("passes", "nosuch", "one of ")},
+		{"a pass that is needed", compile(rlx.WithoutPasses("legalize")), wantOption("passes", "-legalize", "a pass that can be spared")},
+		{"no backend", compile(rlx.Prefer()), wantOption("Prefer", "", "the name of a backend")},
+		{"device that is no number", compile(rlx.On("ref:x")), wantOption("backend", "ref:x", "NAME or NAME:INDEX")},
+		{"device that is not there", compile(rlx.On("ref:7")), func(t *testing.T, err error) []string {
+			e := as[*backend.Error](t, err)
+			sameText(t, "Backend", e.Backend, "ref")
+			sameText(t, "Code", e.Code.String(), backend.NoDevice.String())
+			return []string{"ref", "7", "one"}
+		}},
+		{"backend not compiled in", compile(rlx.On("cuda")), wantIs(rlx.ErrNotCompiledIn, "cuda", "not compiled in", "expected one of")},
+		{"nothing that works among the preferred", compile(rlx.Prefer("cuda", "metal")), wantIs(rlx.ErrNotCompiledIn, "cuda", "metal")},
+		{"weights beyond the memory limit", compile(rlx.MemoryLimit(4)), func(t *testing.T, err error) []string {
+			e := as[*rlx.MemoryError](t, err)
+			if e.Limit != 4 || e.Need <= 4 || e.What == "" {
+				t.Errorf("fields: %+v", e)
+			}
+			return []string{e.What, fmt.Sprint(e.Need), "4"}
+		}},
+		{"graph is nil", func(t *testing.T) error { _, err := rlx.Compile(t.Context(), nil); return err }, wantOption("graph", "nil", "a graph")},
+		{"export of no graph", func(*testing.T) error { return rlx.ExportONNX(nil, io.Discard) }, wantOption("graph", "nil", "a graph")},
+		{"export to nothing", func(*testing.T) error { return rlx.ExportONNX(addGraph("x"), nil) }, wantOption("writer", "nil", "a writer")},
+		{"export of a graph without outputs", func(*testing.T) error { return rlx.ExportONNX(rlx.NewGraph("bad"), io.Discard) },
+			wantGraph("Output", "bad", "at least one", "no outputs")},
+		{"model is empty", func(t *testing.T) error { _, err := new(rlx.Model).Compile(t.Context()); return err }, wantOption("graph", "nil", "a graph")},
+		{"Compile without a context", func(t *testing.T) error {
+			_, err := rlx.Compile(nil, addGraph("context"))
+			return err
+		}, wantOption("ctx", "nil", "a context")},
+		{"Run without a context", func(t *testing.T) error {
+			_, err := small(t).Run(nil, nil)
+			return err
+		}, wantOption("ctx", "nil", "a context")},
+		{"cancelled before Compile", func(t *testing.T) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := rlx.Compile(ctx, addGraph("cancelled"))
+			return err
+		}, wantIs(context.Canceled)},
+		{"a checked run with a profile", func(t *testing.T) error {
+			_, err := small(t).Run(t.Context(), rlx.Feed{"x": zeros[float32](2, 3)}, rlx.CheckFinite(), rlx.WithProfile(new(rlx.Profile)))
+			return err
+		}, wantOption("CheckFinite", "WithProfile too", "one of them")},
 	}
 }
 
-func runIntoErr(t *testing.T, out rlx.Feed) error {
-	r := small(t).Runner()
-	defer r.Close()
-	return r.RunInto(context.Background(), rlx.Feed{"x": rlx.New(make([]float32, 6), 2, 3)}, out)
-}
-
-func gatherErr() error {
-	g := rlx.NewGraph("gather")
-	g.Output("y", op.Gather(g.Input("x", rlx.F32, rlx.Shape(3)), g.Input("i", rlx.I64, rlx.Shape("k")), 0).Named("pick"))
-	p, err := rlx.Compile(context.Background(), g)
-	if err != nil {
-		return err
+// Options that are nil are no options.
+func TestNilOptions(t *testing.T) {
+	p := small(t, nil, rlx.Logger(nil), rlx.TracePasses(nil), nil)
+	if _, err := p.Run(t.Context(), rlx.Feed{"x": zeros[float32](2, 3)}, nil, rlx.WithProfile(nil)); err != nil {
+		t.Error(err)
 	}
-	defer p.Close()
-	_, err = p.Run(context.Background(), rlx.Feed{"x": rlx.New(make([]float32, 3), 3), "i": rlx.New([]int64{0, 7}, 2)})
-	return err
+	if err := rlx.ExportONNX(addGraph("nil options"), io.Discard, nil); err != nil {
+		t.Error(err)
+	}
 }
-
 func BenchmarkScalarAdd(b *testing.B) {
 	g := rlx.NewGraph("add")
 	g.Output("y", op.Add(g.Input("a", rlx.F32, rlx.Shape()), g.Input("b", rlx.F32, rlx.Shape())))

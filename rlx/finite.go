@@ -16,13 +16,14 @@ import (
 // NonFiniteError is what a run with CheckFinite ends with: the first node whose results hold a NaN or an infinity, and what went in.
 type NonFiniteError struct {
 	Backend  string
-	Node, Op string  // of the user's graph
-	Part     string  // where the node is composed of others: the first of these that gave such a value; the operands are its
-	Output   int     // index of the result
-	Index    int64   // of the element, in row-major order
-	Coords   []int64 // the same, by axis
-	Value    float64 // NaN, +Inf or -Inf
-	Type     ir.Type // of the result
+	Node, Op string   // of the user's graph
+	Sources  []string // other nodes of the graph that the command stands for
+	Part     string   // where the node is composed of others: the first of these that gave such a value; the operands are its
+	Output   int      // index of the result
+	Index    int64    // of the element, in row-major order
+	Coords   []int64  // the same, by axis
+	Value    float64  // NaN, +Inf or -Inf
+	Type     ir.Type  // of the result
 	Operands []OperandRange
 }
 
@@ -47,6 +48,7 @@ func (e *NonFiniteError) Error() string {
 	if e.Part != "" {
 		what += " (its part " + e.Part + ")"
 	}
+	what += sourcesText(e.Sources)
 	list := make([]string, len(e.Operands))
 	for i, o := range e.Operands {
 		list[i] = o.String()
@@ -159,6 +161,7 @@ func (w *finiteWatch) report(s *plan.Step, k int, index int64, v float64) error 
 	o, from := &s.Command.Out[k], s.Node.From
 	e := &NonFiniteError{Backend: w.p.Backend(), Output: k, Index: index, Coords: coordinates(index, o.Dims), Value: v, Type: typeOfOperand(o)}
 	e.Node, e.Op = nodeOf(s)
+	e.Sources = fusedInto(s.Node)
 	if from.Op != "" {
 		e.Part = s.Node.Row.Name
 	}
@@ -232,10 +235,7 @@ func valueName(v ir.Value) string {
 	if name, ok := n.ParamName(); ok {
 		return name
 	}
-	if n.From.Op != "" {
-		return n.From.Name
-	}
-	return n.Name
+	return n.Source().Name
 }
 
 func typeOfOperand(o *prog.Operand) ir.Type {

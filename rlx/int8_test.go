@@ -12,8 +12,9 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
-// int8Product is x times i8 weights with a scale, and where zeros is set a zero point, per column.
-func int8Product(r *rand.Rand, k, n int, zeros bool) *rlx.Graph {
+// int8Product is x times i8 weights with a scale, and where zeros is set a zero point, per column. The weights of linear layers lie transposed, and may have
+// a scale for each block along the contracted axis.
+func int8Product(r *rand.Rand, k, n int, zeros bool, linear bool, block int) *rlx.Graph {
 	codes, scale, zero := make([]int8, k*n), make([]float32, n), make([]float32, n)
 	for i := range codes {
 		codes[i] = int8(r.IntN(256) - 128)
@@ -22,11 +23,27 @@ func int8Product(r *rand.Rand, k, n int, zeros bool) *rlx.Graph {
 		scale[i], zero[i] = r.Float32()*0.02, float32(r.IntN(256)-128)
 	}
 	g := rlx.NewGraph("int8")
+	x := g.Input("x", rlx.F32, rlx.Shape("m", k))
+	if linear {
+		axis, q := int64(0), g.Param("w", rlx.New(codes, n, k))
+		a := op.DequantizeAttrs{Axis: &axis}
+		s := g.Param("scale", rlx.New(scale, n))
+		if block > 0 {
+			axis, a.BlockSize = 1, int64(block)
+			blocks := (k + block - 1) / block
+			scale = make([]float32, n*blocks)
+			for i := range scale {
+				scale[i] = r.Float32() * 0.02
+			}
+			s = g.Param("scales", rlx.New(scale, n, blocks))
+		}
+		g.Output("y", op.MatMul(x, op.Transpose(op.Dequantize(q, s, rlx.Value{}, a), 1, 0)))
+		return g
+	}
 	w := op.Cast(g.Param("w", rlx.New(codes, k, n)), rlx.F32)
 	if zeros {
 		w = op.Sub(w, g.Param("zero", rlx.New(zero, 1, n)))
 	}
-	x := g.Input("x", rlx.F32, rlx.Shape("m", k))
 	g.Output("y", op.MatMul(x, op.Mul(w, g.Param("scale", rlx.New(scale, 1, n)))))
 	return g
 }
@@ -49,11 +66,18 @@ func int8Bits(t *testing.T) {
 	for _, s := range []struct {
 		k, n  int
 		zeros bool
-	}{{1, 1, false}, {37, 40, true}, {128, 64, false}, {300, 96, false}, {300, 77, true}} {
-		g := int8Product(r, s.k, s.n, s.zeros)
+
+		linear bool
+		block  int
+	}{{k: 1, n: 1}, {k: 37, n: 40, zeros: true}, {k: 128, n: 64}, {k: 300, n: 96}, {k: 300, n: 77, zeros: true}, {k: 300, n: 77, linear: true},
+		{k: 256, n: 40, linear: true, block: 32}} {
+		g := int8Product(r, s.k, s.n, s.zeros, s.linear, s.block)
 		codes, floats := compileGraph(t, g, rlx.On("cpu")), compileGraph(t, g, rlx.On("cpu"), rlx.WithoutPasses("int8"))
 		if !strings.Contains(codes.Graph().String(), "DequantMatMul") {
 			t.Fatalf("no DequantMatMul\n%s", codes.Graph())
+		}
+		if n := len(codes.Graph().Nodes); n > 6 || strings.Contains(codes.Graph().String(), "Transpose") {
+			t.Errorf("%d nodes, expected x, codes, scales, zeros, product and at most a view\n%s", n, codes.Graph())
 		}
 		for _, m := range []int{1, 5, 40} {
 			x := make([]float32, m*s.k)

@@ -65,12 +65,13 @@ func exactDigest(t *testing.T, backend string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// onEveryISA runs the test again in a process of its own for each instruction set, with the variable set to 1, and gives check what it printed.
-func onEveryISA(t *testing.T, variable string, check func(t *testing.T, out []byte)) {
+// onEveryISA runs the test again in a process of its own for each instruction set, with the variable set to 1 and further arguments, and gives
+// check what it printed.
+func onEveryISA(t *testing.T, variable string, check func(t *testing.T, out []byte), args ...string) {
 	for _, isa := range []string{"generic", "avx2", "avx512"} {
 		t.Run(isa, func(t *testing.T) {
 			name, _, _ := strings.Cut(t.Name(), "/")
-			c := exec.Command(os.Args[0], "-test.run=^"+name+"$")
+			c := exec.Command(os.Args[0], append([]string{"-test.run=^" + name + "$"}, args...)...)
 			c.Env = append(os.Environ(), variable+"=1", "RLX_ISA="+isa)
 			out, err := c.CombinedOutput()
 			if err != nil && bytes.Contains(out, []byte(isa)) && bytes.Contains(out, []byte("supported")) {

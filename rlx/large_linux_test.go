@@ -10,9 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 // largeModel is set in the process that TestLargeModel starts.
@@ -114,4 +117,114 @@ func runLargeModel(t *testing.T, path string) {
 	}
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
 	fmt.Println("peak kB:", strings.Fields(peak)[0])
+}
+
+// sparse maps n bytes of zeros that take no memory until they are written.
+func sparse(t *testing.T, n int) []byte {
+	m, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Munmap(m); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// residentKB is what the process has in memory.
+func residentKB(t *testing.T) int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(status), "VmRSS:")
+	kb, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb
+}
+
+// Views whose offsets and strides pass 2^31 elements reach the right elements of an int8 tensor. Its memory is a hole but for what is
+// written at places worked out by hand; the results are worked out from these.
+func TestFarElements(t *testing.T) {
+	const rows, columns = 24901, 131072 // 3,263,823,872 elements; row 24900 begins at 3,263,692,800
+	const side = 46341                  // side * side = 2,147,488,281 is the first square beyond 2^31
+	before := residentKB(t)
+	x := sparse(t, rows*columns)
+	put := func(at int64, v int8) { x[at] = byte(v) }
+	put(24900*columns+0, -7)
+	put(24900*columns+131071, 100) // the last element
+	put(24900*columns+131070, 99)
+	put(3*columns+131071, 5)
+	put(1<<31-1, 11)
+	put(1<<31, -12)
+	put(1<<31+1, 13)
+	put((side-1)*side+side-1, 42)  // [46340, 46340] of a square
+	put((side-1)*side+side-2, -43) // [46340, 46339]
+	put((side-2)*side+side-1, 44)  // [46339, 46340]
+	g := rlx.NewGraph("far")
+	in := g.Input("x", rlx.I8, rlx.Shape(rows, columns))
+	flat := op.ReshapeInts(in, rows*columns)
+	square := op.ReshapeInts(op.Narrow(flat, 0, 0, side*side), side, side)
+	corner := op.Narrow(op.Narrow(square, 0, side-2, 2), 1, side-2, 2)
+	every := func(x rlx.Value, start, step int64) rlx.Value { // to the end
+		end := rlx.Shape(math.MaxInt64)
+		if step < 0 {
+			end = rlx.Shape(math.MinInt64)
+		}
+		return op.Slice(x, rlx.Shape(start), end, []int{0}, []int64{step})
+	}
+	last := op.Narrow(in, 0, rows-1, 1)
+	edge := op.Narrow(op.Narrow(in, 1, columns-2, 2), 0, 3, rows-3) // the last two columns of rows 3 and on
+	want := map[string][]int32{}
+	check := func(name string, v rlx.Value, elements ...int32) {
+		g.Output(name, op.Cast(v, rlx.I32))
+		want[name] = elements
+	}
+	check("steps of 2^30", every(flat, 0, 1<<30), 0, 0, -12, 0)                                                                         // 0, 2^30, 2^31, 3*2^30
+	check("steps of 2^31 + 1", every(flat, 0, 1<<31+1), 0, 13)                                                                          // 0, 2^31 + 1
+	check("backwards by 2^31", every(flat, -1, -1<<31), 100, 0)                                                                         // the last element, and 1,116,340,223
+	check("around 2^31", op.Narrow(flat, 0, 1<<31-2, 4), 0, 11, -12, 13)                                                                // across the border
+	check("corner", corner, 0, 44, -43, 42)                                                                                             // of the square
+	check("corner transposed", op.Transpose(corner, 1, 0), 0, -43, 44, 42)                                                              // columns first
+	check("sum", op.Add(corner, op.Reverse(corner, 0, 1)), 42, 1, 1, 42)                                                                // 0+42, 44-43, -43+44, 42+0
+	check("compared", op.Gt(corner, op.Transpose(corner, 1, 0)), 0, 1, 0, 0)                                                            // 44 > -43 alone
+	check("first of the last row", op.Narrow(last, 1, 0, 2), -7, 0)                                                                     // offset 3,263,692,800
+	check("rows", op.Narrow(op.Slice(in, rlx.Shape(-1), rlx.Shape(math.MinInt64), []int{0}, []int64{-24897}), 1, columns-1, 1), 100, 5) // rows 24900 and 3
+	check("largest", op.ReduceMax(edge, 0), 99, 100)                                                                                    // over 24,898 elements 131,072 apart
+	check("gathered", op.Narrow(op.Gather(in, g.Constant(rlx.New([]int64{24900, 3}, 2)), 0), 1, columns-2, 2), 99, 100, 0, 5)
+	check("joined", op.Concat(0, op.Narrow(flat, 0, 1<<31, 2), op.Narrow(flat, 0, 0, 1)), -12, 13, 0)
+	if err := g.Err(); err != nil {
+		t.Fatal(err)
+	}
+	feed := rlx.Feed{"x": rlx.New(unsafe.Slice((*int8)(unsafe.Pointer(&x[0])), len(x)), rows, columns)}
+	for _, b := range backends() {
+		if b != "ref" && b != "cpu" {
+			continue
+		}
+		for _, passes := range [][]rlx.Option{nil, {rlx.OnlyPasses()}} {
+			p, err := rlx.Compile(t.Context(), g, append(passes, rlx.On(b))...) // without Verify, which follows each byte of the memory
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := p.Run(t.Context(), feed)
+			p.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, elements := range want {
+				if got, err := rlx.Data[int32](out[name]); err != nil || !slices.Equal(got, elements) {
+					t.Errorf("%s, with passes %v: %s: got %v, expected %v; %v", b, passes == nil, name, got, elements, err)
+				}
+			}
+		}
+	}
+	if kb := residentKB(t) - before; kb > 256<<10 {
+		t.Errorf("%d MiB more in memory, expected few of the %d", kb>>10, len(x)>>20)
+	} else {
+		t.Logf("%d MiB more in memory for a tensor of %d", kb>>10, len(x)>>20)
+	}
 }

@@ -28,11 +28,15 @@ type opening struct {
 	feed  Feed // that the model is read for, nil for any
 	onnx  []onnx.Option
 	bound []string
+	err   error // of the first option without a legal value
 }
 
 // Bind makes an input of the model a constant. Inputs that decide the rank or the axes of something must be bound.
 func Bind(name string, value *Tensor) OpenOption {
 	return openOption(func(o *opening) {
+		if value == nil && o.err == nil {
+			o.err = &OptionError{"Bind", name + ": nil", "a tensor"}
+		}
 		o.onnx, o.bound = append(o.onnx, onnx.BindInput(name, value)), append(o.bound, name)
 	})
 }
@@ -60,7 +64,7 @@ func Open(path string, opts ...OpenOption) (*Model, error) {
 // OpenFS reads a model file from a file system, such as an embed.FS.
 func OpenFS(fsys fs.FS, name string, opts ...OpenOption) (*Model, error) {
 	if fsys == nil {
-		return nil, &FileError{File: name, Offset: -1, Err: errors.New("the file system is nil")}
+		return nil, &FileError{File: name, Offset: -1, Err: errors.New("the file system is nil, expected one")}
 	}
 	data, err := fs.ReadFile(fsys, name)
 	if err != nil {
@@ -71,8 +75,11 @@ func OpenFS(fsys fs.FS, name string, opts ...OpenOption) (*Model, error) {
 
 // OpenReader reads a model from size bytes of r; name stands for it in errors. It cannot have external data.
 func OpenReader(name string, r io.ReaderAt, size int64, opts ...OpenOption) (*Model, error) {
-	if r == nil || size < 0 {
-		return nil, &FileError{File: name, Offset: -1, Err: fmt.Errorf("a reader of %d bytes", size)}
+	if r == nil {
+		return nil, &FileError{File: name, Offset: -1, Err: errors.New("the reader is nil, expected one")}
+	}
+	if size < 0 {
+		return nil, &FileError{File: name, Offset: -1, Err: fmt.Errorf("a reader of %d bytes, expected a size >= 0", size)}
 	}
 	data, err := io.ReadAll(io.NewSectionReader(r, 0, size))
 	if err == nil && int64(len(data)) != size {
@@ -96,9 +103,18 @@ func (m *Model) ExportONNX(w io.Writer, opts ...onnx.ExportOption) error {
 }
 
 // ExportONNX writes a graph as an ONNX model, which ONNX Runtime and others run. Weights of 2 GB and more go into a file of their own:
-// see [onnx.ExternalData]. The error lists every node that has no ONNX form: *onnx.UnsupportedError.
+// see [onnx.ExternalData]. The error lists every node that has no ONNX form, *onnx.UnsupportedError, or is the *ShapeError of a wrong graph.
 func ExportONNX(g *Graph, w io.Writer, opts ...onnx.ExportOption) error {
-	return onnx.Export(g, w, opts...)
+	if g == nil {
+		return errNilGraph
+	}
+	if w == nil {
+		return &OptionError{"writer", "nil", "a writer"}
+	}
+	if err := g.Verify(); err != nil {
+		return err
+	}
+	return onnx.Export(g, w, slices.DeleteFunc(slices.Clone(opts), func(o onnx.ExportOption) bool { return o == nil })...)
 }
 
 // ModelError lists everything in a model file that rlx does not read, with node names.
@@ -120,6 +136,9 @@ func parse(name string, data []byte, opts []OpenOption, more ...onnx.Option) (*M
 		if opt != nil {
 			opt.applyOpen(&o)
 		}
+	}
+	if o.err != nil {
+		return nil, fmt.Errorf("%s: %w", name, o.err)
 	}
 	var feed map[string]*ir.Tensor
 	if o.feed != nil {

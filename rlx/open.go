@@ -21,7 +21,7 @@ func Lookup(device string) (backend.Backend, int, error) {
 	if indexed {
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
-			return nil, 0, fmt.Errorf("backend %q: expected NAME or NAME:INDEX with an index from 0", device)
+			return nil, 0, &OptionError{"backend", device, "NAME or NAME:INDEX with an index from 0"}
 		}
 		index = int(n)
 	}
@@ -47,7 +47,7 @@ func open(cfg *config) (*exec.Target, []error, error) {
 		why = append(why, err)
 	}
 	if len(why) == 0 {
-		return nil, nil, errors.New("rlx: no backend is named")
+		return nil, nil, &OptionError{"Prefer", "", "the name of a backend"}
 	}
 	return nil, nil, fmt.Errorf("rlx: %w", errors.Join(why...))
 }

@@ -35,7 +35,7 @@ func Prefer(backends ...string) Option { return option(func(c *config) { c.backe
 // Less than 1, and a malformed RLX_NUM_THREADS, are an *OptionError of Compile. Results do not depend on it.
 func Threads(n int) Option { return option(func(c *config) { c.threads.set(n) }) }
 
-// Logger receives the records of a program; the default discards them. All have graph, the graph's name.
+// Logger receives the records of a program; the default, and nil, discard them. All have graph, the graph's name.
 //
 //	Warn  "fallback"     per backend that Prefer passed over: backend (taken instead), reason
 //	Info  "compiled"     per Compile: backend, nodes, fallback (all reasons, or nil)
@@ -74,6 +74,9 @@ func newConfig(opts []Option) *config {
 		}
 	}
 	c.cache = max(c.cache, 1)
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
+	}
 	return c
 }
 

@@ -26,15 +26,16 @@ func TestPatternsInModels(t *testing.T) {
 		want  map[string]int
 	}{
 		{minilm, map[string]int{"attention: attention": 6, "Attention": 6, "Softmax": 0, "activation: gelu": 6, "gelu": 6, "erf": 0, "int8: int8 matmul": 36,
-			"DequantMatMul": 36, "int8: int8 gather": 2, "LayerNorm before": 13, "FusedResidualLN": 12, "LayerNorm": 1}},
+			"DequantMatMul": 36, "int8: int8 gather": 2, "LayerNorm before": 13, "residual: layer norm": 12, "FusedResidualLN": 12, "LayerNorm": 1}},
 		{rapid + "ch_PP-OCRv4_rec_infer.onnx", recogniser},
 		{spine + "ppocrv5_rec.onnx", recogniser},
 		{rapid + "ch_PP-OCRv4_det_infer.onnx", map[string]int{"activation: hard_swish": 24, "hard_swish": 24, "BatchNormInference before": 3, "BatchNormInference": 0}},
 		{spine + "ppocrv5_det.onnx", map[string]int{"activation: hard_swish": 24, "hard_swish": 24, "BatchNormInference before": 3, "BatchNormInference": 0}},
 		{rapid + "ch_ppocr_mobile_v2.0_cls_infer.onnx", map[string]int{"activation: hard_swish": 18, "hard_swish": 18, "BatchNormInference before": 35, "BatchNormInference": 0}},
-		{spine + "ppocrv5_cls.onnx", map[string]int{"hard_swish before": 28, "hard_swish": 28, "BatchNormInference before": 27}},
+		{spine + "ppocrv5_cls.onnx", map[string]int{"hard_swish before": 28, "hard_swish": 28, "BatchNormInference before": 27,
+			"convbn: BatchNormInference": 27, "BatchNormInference": 0}},
 		{"magika/model.onnx", map[string]int{"activation: gelu_tanh": 2, "gelu_tanh": 2, "tanh": 0, "norm: softmax": 1, "Softmax": 1}},
-		{"basic-pitch/nmp.onnx", map[string]int{"Attention": 0}},
+		{"basic-pitch/nmp.onnx", map[string]int{"Attention": 0, "layout: transposes": 2, "Transpose before": 21, "Transpose": 1}},
 	} {
 		t.Run(tc.model, func(t *testing.T) {
 			got := map[string]int{}

@@ -19,7 +19,7 @@ const foldLimit = 1 << 20
 // shapeFree are the passes that run once, before any size is known. What makes weights stands here, so that they are held once.
 func (p *Program) shapeFree(ctx context.Context) []pass.Pass {
 	fold := pass.Pass{Name: "fold", Doc: "computes what depends on constants alone",
-		Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, 0, p.eval(ctx)) }}
+		Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, 0, p.eval(ctx)) })}
 	return []pass.Pass{
 		passDCE, passInline, passCSE,
 		pass.Int8, // before folding makes floats of the codes
@@ -33,26 +33,26 @@ func (p *Program) shapeFree(ctx context.Context) []pass.Pass {
 // bound are the passes that make a specialisation: sizes are known.
 func (p *Program) bound(ctx context.Context, values map[string]int64) []pass.Pass {
 	fold := pass.Pass{Name: "fold", Doc: "computes what depends on constants alone",
-		Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) }}
+		Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) })}
 	return []pass.Pass{
 		{Name: "decide", Doc: "puts the branch of an If in its place where small inputs tell it", Whole: true,
-			Run: func(g *ir.Graph) (*ir.Graph, error) { return p.decide(g, values, p.eval(ctx)) }},
+			Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return p.decide(g, values, p.eval(ctx)) })},
 		{Name: "bind", Doc: "makes every size a number", Whole: true, Needed: true,
-			Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) }},
+			Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Bind(g, values) })},
 		fold, passInline,
 		pass.Unroll, pass.Views, pass.Algebra, // again: sizes decide what is a piece, and what stays as it is
 		pass.Sink, pass.Layout, pass.Transform,
 		{Name: "legalize", Doc: "decomposes what the backend lacks", Whole: true, Needed: true,
-			Run: func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) }},
+			Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) })},
 		fold, passCSE, passDCE,
 		pass.ConvEpilogue, pass.Regions(p.target.Support), pass.MatMulEpilogue, // last: nothing looks into regions
 	}
 }
 
 var (
-	passDCE    = pass.Pass{Name: "dce", Doc: "drops what no output needs", Run: pass.DCE}
-	passInline = pass.Pass{Name: "inline", Doc: "writes branches and loops that are decided without their control flow", Run: pass.Inline}
-	passCSE    = pass.Pass{Name: "cse", Doc: "computes equal nodes once", Run: pass.CSE}
+	passDCE    = pass.Pass{Name: "dce", Doc: "drops what no output needs", Run: pass.Plain(pass.DCE)}
+	passInline = pass.Pass{Name: "inline", Doc: "writes branches and loops that are decided without their control flow", Run: pass.Plain(pass.Inline)}
+	passCSE    = pass.Pass{Name: "cse", Doc: "computes equal nodes once", Run: pass.Plain(pass.CSE)}
 )
 
 // pipeline is the passes as the options want them; sizes are nil for those that run before any is known.
@@ -165,11 +165,11 @@ func passNames(passes []PassInfo) string {
 	return strings.Join(names, ", ")
 }
 
-// OptionError says which option of Compile has no legal value.
+// OptionError says which option or argument of a call, or which environment variable, has no legal value.
 type OptionError struct {
 	Option, Got, Want string
 }
 
 func (e *OptionError) Error() string {
-	return fmt.Sprintf("rlx: option %s: got %q, expected %s", e.Option, e.Got, e.Want)
+	return fmt.Sprintf("rlx: %s: got %q, expected %s", e.Option, e.Got, e.Want)
 }

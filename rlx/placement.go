@@ -2,6 +2,7 @@ package rlx
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
 	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
@@ -36,8 +37,10 @@ type Command struct {
 	Op             string // the op that runs: Kind, a part of what Kind is composed of, or Copy
 	Backend, Place string // as in Placed
 	Segment        int    // index in Program.Segments
-	In, Out        []ir.Type
-	Bytes          int64 // of its operands and results, a broadcast element once: at most so many are touched, and fewer by ops that look elements up
+
+	Fused   []string // other nodes of the graph that it stands for
+	In, Out []ir.Type
+	Bytes   int64 // of its operands and results, a broadcast element once: at most so many are touched, and fewer by ops that look elements up
 }
 
 // MemoryPlan is what a program needs for one set of shapes, in bytes.
@@ -51,9 +54,28 @@ type MemoryPlan struct {
 	Outputs    int64
 }
 
+// Replaced says what stands for a node of the graph that has no command of its own. Nodes that nothing stands for were removed: no output needs them.
+type Replaced struct {
+	Node   string
+	By     string // the node that stands for it, or the input that it is equal to; "" for a constant
+	Became Became
+}
+
+// Became is what a node became that has no command of its own.
+type Became string
+
+// What a node may become.
+const (
+	BecameFused    Became = "fused"    // the commands of By compute it, or make it needless
+	BecameView     Became = "view"     // strides of another value
+	BecameConstant Became = "constant" // computed when the program was made
+	BecameInput    Became = "input"    // the value of an input
+)
+
 // Plan is what a graph became for one set of shapes.
 type Plan struct {
 	Nodes    []Placed
+	Replaced []Replaced
 	Segments []Segment
 	Commands []Command // in the order in which they run
 	Memory   MemoryPlan
@@ -62,6 +84,9 @@ type Plan struct {
 // Plan compiles for the shapes of feed, as Run does and for later runs too, and describes the result. With a nil feed it speaks of the shapes
 // that Placement speaks of.
 func (p *Program) Plan(ctx context.Context, feed Feed) (*Plan, error) {
+	if ctx == nil {
+		return nil, errNilContext
+	}
 	if feed == nil {
 		var out *Plan
 		err := p.planned(func(e *exec.Program, carries bool) { out = p.describe(e, carries) })
@@ -98,7 +123,7 @@ func (p *Program) describe(e *exec.Program, carries bool) *Plan {
 			m.Folded += int64(len(t.Bytes()))
 		}
 	}
-	return &Plan{Nodes: placed(e, carries), Segments: segments(e, carries), Commands: commands(e), Memory: m}
+	return &Plan{Nodes: placed(e, carries), Replaced: replaced(e), Segments: segments(e, carries), Commands: commands(e), Memory: m}
 }
 
 func bytesOf(list []prog.Type) int64 {
@@ -117,6 +142,7 @@ func commands(e *exec.Program) []Command {
 			s := &e.Plan.Steps[i]
 			c := Command{Op: s.Command.Row.Name, Backend: e.RunsOn(i), Place: s.Place.String(), Segment: at}
 			c.Node, c.Kind = nodeOf(s)
+			c.Fused = fusedInto(s.Node)
 			c.In, c.Bytes = operands(s.Command.In, c.Bytes)
 			c.Out, c.Bytes = operands(s.Command.Out, c.Bytes)
 			list[i] = c
@@ -211,10 +237,64 @@ func (p *Program) planned(f func(e *exec.Program, carries bool)) error {
 
 // nodeOf is the node of the user's graph that a step belongs to, and its op.
 func nodeOf(s *plan.Step) (name, kind string) {
-	if s.Node.From.Op != "" {
-		return s.Node.From.Name, s.Node.From.Op
+	o := s.Node.Source()
+	return o.Name, o.Op
+}
+
+// fusedInto names the nodes that n stands for beside the one that it belongs to.
+func fusedInto(n *ir.Node) []string {
+	var list []string
+	for _, o := range n.Absorbed {
+		if o.Name != n.Source().Name && !slices.Contains(list, o.Name) {
+			list = append(list, o.Name)
+		}
 	}
-	return s.Node.Name, s.Node.Row.Name
+	return list
+}
+
+// replaced lists the nodes without commands. Where several stand for one, a command goes before a view, and that before a constant.
+func replaced(e *exec.Program) []Replaced {
+	seen := map[string]bool{}
+	for i := range e.Plan.Steps {
+		name, _ := nodeOf(&e.Plan.Steps[i])
+		seen[name] = true
+	}
+	var list []Replaced
+	add := func(name, by string, became Became) {
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, Replaced{name, by, became})
+		}
+	}
+	for _, became := range []Became{BecameFused, BecameView, BecameInput, BecameConstant} {
+		for _, n := range e.Plan.Graph().Nodes {
+			by, is := standsAs(n)
+			if is != became {
+				continue
+			}
+			if is == BecameView {
+				add(n.Source().Name, by, is)
+			}
+			for _, o := range n.Absorbed {
+				add(o.Name, by, is)
+			}
+		}
+	}
+	return list
+}
+
+// standsAs says what the nodes became that n stands for.
+func standsAs(n *ir.Node) (by string, as Became) {
+	if name, ok := n.InputName(); ok {
+		return name, BecameInput
+	}
+	switch {
+	case n.Row.Has(ir.Leaf):
+		return "", BecameConstant
+	case n.Row.Has(ir.View):
+		return n.Source().Name, BecameView
+	}
+	return n.Source().Name, BecameFused
 }
 
 // placed charges each transfer to the first node that reads it.

@@ -170,3 +170,70 @@ func TestNoDevice(t *testing.T) {
 		t.Errorf("on %s, fallback %v", p.Backend(), f)
 	}
 }
+
+// becoming is a graph whose nodes become what their names say.
+func becoming() *rlx.Graph {
+	g := rlx.NewGraph("becoming")
+	x, z := g.Input("x", rlx.F32, rlx.Shape(2, 2)), g.Input("z", rlx.F32, rlx.Shape(2, 2))
+	same := op.Transpose(op.Transpose(x, 1, 0).Named("input 1"), 1, 0).Named("input 2")
+	y := op.MatMul(same, op.Transpose(z, 1, 0).Named("view")).Named("product")
+	k := op.Exp(op.Neg(g.Constant(f32s([]int{2, 2}, 1, 2, 3, -88.5))).Named("constant 1")).Named("constant 2")
+	op.Exp(y).Named("unused")
+	g.Output("y", op.RmsNorm(op.Add(y, k).Named("fused"), rlx.Value{}, rlx.Value{}, -1, 1e-5).Named("whole"))
+	return g
+}
+
+// Plan says of each node without a command what stands for it; a command says what it stands for.
+func TestReplaced(t *testing.T) {
+	p := compileGraph(t, becoming(), rlx.On("ref"))
+	plan, err := p.Plan(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Commands) != 2 || plan.Commands[0].Node != "product" || plan.Commands[1].Node != "whole" || !slices.Equal(plan.Commands[1].Fused, []string{"fused"}) {
+		t.Errorf("commands %+v", plan.Commands)
+	}
+	got := map[string]rlx.Replaced{}
+	for _, r := range plan.Replaced {
+		got[r.Node] = r
+	}
+	want := map[string]rlx.Replaced{}
+	for _, r := range []rlx.Replaced{{"input 1", "x", rlx.BecameInput}, {"input 2", "x", rlx.BecameInput}, {"view", "view", rlx.BecameView}, {"fused", "whole", rlx.BecameFused},
+		{"constant 1", "", rlx.BecameConstant}, {"constant 2", "", rlx.BecameConstant}} {
+		want[r.Node] = r
+	}
+	if !reflect.DeepEqual(got, want) || len(plan.Replaced) != len(want) {
+		t.Errorf("got %+v, expected %+v", plan.Replaced, want)
+	}
+}
+
+// Errors of a command name the nodes that it stands for, and not what a pass called it.
+func TestErrorsOfFusedNodes(t *testing.T) {
+	p := compileGraph(t, becoming(), rlx.On("ref"))
+	_, err := p.Run(t.Context(), rlx.Feed{"x": f32s([]int{2, 2}, 1, 2, 3, 3e38), "z": f32s([]int{2, 2}, 1, 0, 0, 1)}, rlx.CheckFinite())
+	var nf *rlx.NonFiniteError // 3e38 + e^88.5
+	if !errors.As(err, &nf) || nf.Node != "whole" || !slices.Equal(nf.Sources, []string{"fused"}) || !strings.Contains(err.Error(), "(from fused)") {
+		t.Errorf("got %v", err)
+	}
+
+	g := rlx.NewGraph("g")
+	x, i := g.Input("x", rlx.F32, rlx.Shape(3)), g.Input("i", rlx.I64, rlx.Shape(2))
+	a, b := op.Gather(x, i, 0).Named("a"), op.Gather(x, i, 0).Named("b")
+	g.Output("y", op.Add(a, b).Named("sum"))
+	p = compileGraph(t, g, rlx.On("ref"))
+	_, err = p.Run(t.Context(), rlx.Feed{"x": f32s([]int{3}, 1, 2, 3), "i": rlx.New([]int64{0, 3}, 2)})
+	var e *rlx.ExecError
+	if !errors.As(err, &e) || e.Node != "a" || e.Op != "Gather" || !slices.Equal(e.Sources, []string{"b"}) || !strings.Contains(err.Error(), "node a (from b): ") {
+		t.Errorf("got %v", err)
+	}
+
+	// A part that a rule made belongs to the node that it was made for.
+	g = rlx.NewGraph("g")
+	codes := op.Cast(g.Constant(rlx.New([]int8{1, 2, 3, 4, 5, 6}, 3, 2)), rlx.F32).Named("cast")
+	table := op.Mul(codes, g.Constant(rlx.New([]float32{0.5}, 1))).Named("table")
+	g.Output("y", op.Gather(table, g.Input("i", rlx.I64, rlx.Shape("n")), 0).Named("lookup"))
+	p = compileGraph(t, g, rlx.On("ref"))
+	if _, err = p.Run(t.Context(), rlx.Feed{"i": rlx.New([]int64{0, 3}, 2)}); !errors.As(err, &e) || e.Node != "lookup" || e.Op != "Gather" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func (p *Program) declare() error {
 		}
 		for s := range mentioned {
 			if !slices.Contains(p.symbols, s) {
-				return &FeedError{in.name, "symbol " + s, "a symbol that is a dim of some input, which binds it", in.typ.String()}
+				return feedError(in.name, "symbol "+s, "a symbol that is a dim of some input, which binds it", in.typ.String())
 			}
 		}
 	}
@@ -111,16 +112,16 @@ func (e *entry) loaded() *exec.Program {
 // check compares a tensor with an input and binds symbols.
 func (in *input) check(t *Tensor, symbols []string, values []int64) error {
 	if t == nil {
-		return &FeedError{in.name, "missing", in.typ.String(), "no tensor"}
+		return feedError(in.name, "missing", in.typ.String(), "no tensor")
 	}
 	if err := t.Err(); err != nil {
-		return &FeedError{in.name, "tensor", in.typ.String(), err.Error()}
+		return &FeedError{in.name, "tensor", in.typ.String(), err.Error(), err}
 	}
 	if t.DType() != in.typ.DType {
-		return &FeedError{in.name, "dtype", in.typ.String(), typeOf(t)}
+		return feedError(in.name, "dtype", in.typ.String(), typeOf(t))
 	}
 	if t.Rank() != len(in.dims) {
-		return &FeedError{in.name, "rank", in.typ.String(), typeOf(t)}
+		return feedError(in.name, "rank", in.typ.String(), typeOf(t))
 	}
 	for k, d := range in.dims {
 		n := t.Shape()[k]
@@ -128,11 +129,11 @@ func (in *input) check(t *Tensor, symbols []string, values []int64) error {
 		case d.symbol >= 0:
 			if old := values[d.symbol]; old != unbound && old != n {
 				s := symbols[d.symbol]
-				return &FeedError{in.name, "symbol " + s, fmt.Sprintf("%s with %s = %d", in.typ, s, old), typeOf(t)}
+				return feedError(in.name, "symbol "+s, fmt.Sprintf("%s with %s = %d", in.typ, s, old), typeOf(t))
 			}
 			values[d.symbol] = n
 		case !d.expr && d.want != n:
-			return &FeedError{in.name, fmt.Sprintf("dim %d", k), in.typ.String(), typeOf(t)}
+			return feedError(in.name, fmt.Sprintf("dim %d", k), in.typ.String(), typeOf(t))
 		}
 	}
 	for k, s := range in.values {
@@ -179,7 +180,7 @@ func (p *Program) bind(values []int64, feed Feed) ([]int64, error) {
 	if len(feed) > len(p.inputs) {
 		for name := range feed {
 			if !slices.ContainsFunc(p.inputs, func(in input) bool { return in.name == name }) {
-				return nil, &FeedError{name, "unknown name", "one of " + p.inputNames(), "a tensor"}
+				return nil, feedError(name, "unknown name", "one of "+p.inputNames(), "a tensor")
 			}
 		}
 	}
@@ -192,7 +193,7 @@ func (p *Program) checkExpressions(symbols map[string]int64, feed Feed) error {
 		in := &p.inputs[i]
 		for k, d := range in.typ.Shape {
 			if n, ok := d.Bind(symbols).Static(); !ok || n != feed[in.name].Shape()[k] {
-				return &FeedError{in.name, fmt.Sprintf("dim %d", k), fmt.Sprintf("%s = %s", d, d.Bind(symbols)), typeOf(feed[in.name])}
+				return feedError(in.name, fmt.Sprintf("dim %d", k), fmt.Sprintf("%s = %s", d, d.Bind(symbols)), typeOf(feed[in.name]))
 			}
 		}
 	}
@@ -312,6 +313,9 @@ func (p *Program) warm(ctx context.Context) error {
 // Run executes the program on the tensors of feed and returns its outputs in fresh memory. Shapes that occur for the first time are
 // compiled first. A cancelled ctx stops the run within a tile and gives ctx.Err().
 func (p *Program) Run(ctx context.Context, feed Feed, opts ...RunOption) (out Feed, err error) {
+	if ctx == nil {
+		return nil, errNilContext
+	}
 	rc := &noOptions
 	if len(opts) > 0 {
 		rc = &runConfig{seed: op.DefaultSeed}
@@ -441,6 +445,9 @@ func (r *Runner) Close() error {
 
 // RunInto executes the program on in and writes its outputs into the tensors of out, which must have the right dtypes and shapes.
 func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
+	if ctx == nil {
+		return errNilContext
+	}
 	if err := r.p.enter(); err != nil {
 		return err
 	}
@@ -450,7 +457,7 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
 	}
 	if len(r.p.stacks) > 0 {
 		name := r.p.outputs[r.p.stacks[0].output]
-		return &FeedError{name, "output", "a length that is known before the run: use Run", r.p.graph.Outputs[r.p.stacks[0].output].Value.Type().String()}
+		return feedError(name, "output", "a length that is known before the run: use Run", r.p.graph.Outputs[r.p.stacks[0].output].Value.Type().String())
 	}
 	if r.e == nil || !r.fits(in) {
 		if err := r.respecialise(ctx, in); err != nil {
@@ -464,6 +471,9 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
 			return err
 		}
 	}
+	if len(out) > len(r.p.outputs) {
+		return r.p.unknownOutput(out)
+	}
 	for i := range r.p.inputs {
 		r.r.SetInput(i, in[r.p.inputs[i].name].Bytes())
 	}
@@ -473,7 +483,7 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
 			return outputError(r.p.outputs[i], y, fmt.Sprintf("%s%v", t.DType, t.Dims))
 		}
 		if name := r.shares(y.Bytes(), in, out, i); name != "" {
-			return &FeedError{r.p.outputs[i], "memory", "memory of its own", "memory shared with " + name}
+			return feedError(r.p.outputs[i], "memory", "memory of its own", "memory shared with "+name)
 		}
 		r.r.SetOutput(i, y.Bytes())
 	}
@@ -506,14 +516,26 @@ func overlap(a, b []byte) bool {
 	return p < q+uintptr(len(b)) && q < p+uintptr(len(a))
 }
 
+// unknownOutput names the first tensor for an output that the program does not have.
+func (p *Program) unknownOutput(out Feed) error {
+	for _, name := range slices.Sorted(maps.Keys(out)) {
+		if !slices.Contains(p.outputs, name) {
+			return feedError(name, "unknown name", "one of "+strings.Join(p.outputs, ", "), "a tensor")
+		}
+	}
+	return nil
+}
+
+func feedError(name, what, want, got string) error { return &FeedError{name, what, want, got, nil} }
+
 func outputError(name string, y *Tensor, want string) error {
 	switch {
 	case y == nil:
-		return &FeedError{name, "missing", want, "no tensor"}
+		return feedError(name, "missing", want, "no tensor")
 	case y.Err() != nil:
-		return &FeedError{name, "tensor", want, y.Err().Error()}
+		return &FeedError{name, "tensor", want, y.Err().Error(), y.Err()}
 	}
-	return &FeedError{name, "output", want, fmt.Sprintf("%s%v", y.DType(), y.Shape())}
+	return feedError(name, "output", want, typeOf(y))
 }
 
 // fits says whether the feed has the shapes and static values that the runner is compiled for.

@@ -33,20 +33,40 @@ type service struct {
 }
 
 func newService(ctx context.Context, o benchOptions) (*service, error) {
-	g, feed := workload.Service().Build(workload.NewRandom())
-	prog, err := rlx.Compile(ctx, g, rlx.On(o.backend), rlx.Threads(o.threads))
+	w := workload.Service()
+	c, err := w.Case()
 	if err != nil {
 		return nil, err
 	}
-	s := &service{prog: prog, feed: feed}
-	if s.want, err = prog.Run(ctx, feed); err == nil {
-		s.err, err = maxError(ctx, g, feed, s.want)
+	prog, err := rlx.Compile(ctx, c.Graph, rlx.On(o.backend), rlx.Threads(o.threads))
+	if err != nil {
+		return nil, err
+	}
+	s := &service{prog: prog, feed: c.Feed}
+	if s.want, err = prog.Run(ctx, c.Feed); err == nil {
+		s.err, err = check(ctx, w, c, s.want, o)
 	}
 	if err != nil {
 		prog.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+func measureService(ctx context.Context, b serviceBench, o benchOptions) (*benchLine, error) {
+	s, err := newService(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.prog.Close()
+	value, text, ok, err := b.run(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		text += " (missed)"
+	}
+	return &benchLine{Workload: b.name, Peer: "rlx", Threads: o.threads, Version: version() + " " + s.prog.Device().ISA, MaxErr: s.err, Value: &value, OK: &ok, text: text}, nil
 }
 
 // call runs until the time is over, from one caller, and returns how often; every result is compared.

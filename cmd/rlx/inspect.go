@@ -79,6 +79,7 @@ type backendInfo struct {
 	Error       string            `json:"error,omitempty"`
 	Unsupported []unsupportedInfo `json:"unsupported,omitempty"`
 	Ops         []opPlacement     `json:"ops,omitempty"`
+	Nodes       []nodeFate        `json:"nodes,omitempty"`
 	Commands    int               `json:"commands"`
 	Host        []hostSegment     `json:"host_segments,omitempty"`
 	Transfers   int               `json:"transfers"`
@@ -95,8 +96,21 @@ type opPlacement struct {
 	Composed int            `json:"composed"`
 	Host     int            `json:"host"`
 	View     int            `json:"view"`   // strides of an operand: no command
-	Folded   int            `json:"folded"` // constant, unused, equal to another node, or a part of one that another stands for
+	Fused    int            `json:"fused"`  // another node stands for it, or the input that it is equal to
+	Folded   int            `json:"folded"` // computed when the program was made
+	Unused   int            `json:"unused"` // removed: no output needs it
 	Of       map[string]int `json:"composed_of,omitempty"`
+	As       map[string]int `json:"native_as,omitempty"`  // by the kind of the command, where it is another one
+	Into     map[string]int `json:"fused_into,omitempty"` // by the kind of the command that stands for it
+}
+
+// nodeFate says what became of one node.
+type nodeFate struct {
+	Node   string   `json:"node"`
+	Op     string   `json:"op"`
+	Became string   `json:"became"`        // native, composed, host, view, fused, constant, input, unused
+	By     string   `json:"by,omitempty"`  // the node that stands for it
+	Run    []string `json:"run,omitempty"` // the kinds of the commands that compute it
 }
 
 type hostSegment struct {
@@ -108,10 +122,10 @@ type hostSegment struct {
 
 func inspectCommand() *cobra.Command {
 	var f inputFlags
-	var text, asJSON bool
+	var text, asJSON, nodes bool
 	var name, passes string
 	c := &cobra.Command{
-		Use:   "inspect MODEL [--backend B] [--dim NAME=N]... [--in NAME=VALUE]... [--json | --text | --passes[=PASS]]",
+		Use:   "inspect MODEL [--backend B] [--dim NAME=N]... [--in NAME=VALUE]... [--nodes] [--json | --text | --passes[=PASS]]",
 		Short: "Show what a model is, and what it becomes: inputs, dims, ops and where they run, memory, all that is unsupported",
 		Example: `  rlx inspect model.onnx
   rlx inspect model.onnx --backend vulkan --dim batch=4 --dim sequence=128
@@ -128,13 +142,14 @@ func inspectCommand() *cobra.Command {
 			if err := checkPass(passes); err != nil {
 				return err
 			}
-			return inspect(c, args[0], name, &f, text, asJSON, passes)
+			return inspect(c, args[0], name, &f, inspectView{text, asJSON, nodes, passes})
 		},
 	}
 	f.add(c)
 	c.Flags().StringVar(&name, "backend", "", "backend to compile for; empty chooses one, and adds a line for each other")
 	c.Flags().BoolVar(&text, "text", false, "print the graph as text instead")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON instead, for machines")
+	c.Flags().BoolVar(&nodes, "nodes", false, "list what became of each node, too; JSON does in any case")
 	c.Flags().StringVar(&passes, "passes", "", "print what each compiler pass did instead; with a name, the graph before and after that pass")
 	c.Flags().Lookup("passes").NoOptDefVal = "all"
 	return c
@@ -155,7 +170,13 @@ func checkPass(name string) error {
 	return nil
 }
 
-func inspect(c *cobra.Command, path, name string, f *inputFlags, text, asJSON bool, passes string) error {
+// inspectView says what to show.
+type inspectView struct {
+	text, json, nodes bool
+	passes            string
+}
+
+func inspect(c *cobra.Command, path, name string, f *inputFlags, show inspectView) error {
 	sig, err := readSignature(path)
 	if err != nil {
 		return err
@@ -166,7 +187,7 @@ func inspect(c *cobra.Command, path, name string, f *inputFlags, text, asJSON bo
 	}
 	p := &preparation{sig: sig, values: v, options: backendOptions(name, 0), errOut: c.ErrOrStderr()}
 	var log passLog
-	if passes != "" {
+	if show.passes != "" {
 		p.options = append(p.options, rlx.TracePasses(log.add))
 	}
 	r, failed := p.prepare(c.Context())
@@ -176,10 +197,10 @@ func inspect(c *cobra.Command, path, name string, f *inputFlags, text, asJSON bo
 	if r != nil {
 		defer r.prog.Close()
 	}
-	if passes != "" {
-		return errors.Join(failed, log.print(c.OutOrStdout(), passes))
+	if show.passes != "" {
+		return errors.Join(failed, log.print(c.OutOrStdout(), show.passes))
 	}
-	if text {
+	if show.text {
 		if failed != nil {
 			return failed
 		}
@@ -195,12 +216,12 @@ func inspect(c *cobra.Command, path, name string, f *inputFlags, text, asJSON bo
 	} else {
 		in.describeFailure(failed)
 	}
-	if asJSON {
+	if show.json {
 		enc := json.NewEncoder(c.OutOrStdout())
 		enc.SetIndent("", "  ")
 		err = enc.Encode(in)
 	} else {
-		err = in.print(c.OutOrStdout())
+		err = in.print(c.OutOrStdout(), show.nodes)
 	}
 	if failed != nil && len(in.Unsupported) > 0 {
 		failed = fmt.Errorf("%s: %d operators or attributes are unsupported", path, len(in.Unsupported))
@@ -352,7 +373,8 @@ func countParameters(g *ir.Graph) *parameterInfo {
 func describeBackend(m *rlx.Model, prog *rlx.Program, plan *rlx.Plan) backendInfo {
 	b := backendInfo{Backend: prog.Backend(), Device: strings.TrimSpace(prog.Device().Name + " " + prog.Device().ISA), Commands: len(plan.Commands),
 		Memory: &plan.Memory, HeldBytes: rlx.Stats().Native[prog.Backend()]}
-	b.Ops = placements(m.Graph(), plan)
+	b.Nodes = nodeFates(m.Graph(), plan)
+	b.Ops = placements(b.Nodes)
 	for _, n := range plan.Nodes {
 		b.Transfers, b.Transferred = b.Transfers+n.Transfers, b.Transferred+n.TransferBytes
 	}
@@ -369,46 +391,72 @@ func describeBackend(m *rlx.Model, prog *rlx.Program, plan *rlx.Plan) backendInf
 	return b
 }
 
-// placements sorts the nodes of a graph by op, the most frequent first. Nodes that the importer made of one node of the file count as that one.
-func placements(g *ir.Graph, plan *rlx.Plan) []opPlacement {
-	placed, parts := map[string]string{}, map[string][]string{}
+// nodeFates says what became of the nodes of a graph, in its order. Nodes that the importer made of one node of the file count as that one.
+func nodeFates(g *ir.Graph, plan *rlx.Plan) []nodeFate {
+	list, at := nodesOf(g, plan)
+	fate := func(name string) *nodeFate { return &list[at[name]] }
 	for _, n := range plan.Nodes {
-		placed[n.Node] = n.Place
+		fate(n.Node).Became = n.Place
 	}
 	for _, c := range plan.Commands {
-		parts[c.Node] = append(parts[c.Node], c.Op)
+		fate(c.Node).Run = append(fate(c.Node).Run, c.Op)
 	}
-	kind, views := map[string]string{}, map[string]bool{} // by name: the op, and whether it is nothing but views
-	for _, n := range g.Nodes {
-		name, op := n.Name, n.Row.Name
-		if n.From.Op != "" {
-			name, op = n.From.Name, n.From.Op
+	for _, r := range plan.Replaced {
+		i, known := at[r.Node]
+		if !known || list[i].Became != "" {
+			continue
 		}
+		list[i].Became, list[i].By = string(r.Became), r.By
+		if j, ok := at[r.By]; ok && r.Became == rlx.BecameFused {
+			list[i].Run = list[j].Run
+		}
+		if r.By == r.Node {
+			list[i].By = ""
+		}
+	}
+	for i := range list {
+		list[i].Became = cmp.Or(list[i].Became, "unused")
+	}
+	return list
+}
+
+// nodesOf lists the nodes of a graph, and those that stand in place of an If that was decided, with the place of each name in the list.
+func nodesOf(g *ir.Graph, plan *rlx.Plan) (list []nodeFate, at map[string]int) {
+	at = map[string]int{}
+	add := func(name, op string, whole bool) {
+		i, ok := at[name]
+		if !ok {
+			i = len(list)
+			at[name], list = i, append(list, nodeFate{Node: name, Op: op})
+		}
+		if whole { // the last part bears the name of the whole, and no origin
+			list[i].Op = op
+		}
+	}
+	for _, n := range g.Nodes {
 		if n.Row.Has(ir.Leaf) {
 			continue
 		}
-		views[name] = n.Row.Has(ir.View) && (views[name] || kind[name] == "")
-		if n.From.Op != "" || kind[name] == "" { // the last part bears the name of the whole, and no origin
-			kind[name] = op
-		}
+		o := n.Source()
+		add(o.Name, o.Op, n.From.Op != "")
 	}
-	for _, c := range plan.Commands {
-		if kind[c.Node] == "" { // of the branch that stands in place of its If
-			kind[c.Node] = c.Kind
-		}
+	for _, n := range plan.Nodes { // which has those of the commands
+		add(n.Node, n.Op, false)
 	}
+	return list, at
+}
+
+// placements sorts the nodes of a graph by op, the most frequent first.
+func placements(nodes []nodeFate) []opPlacement {
 	byOp := map[string]*opPlacement{}
-	for name, op := range kind {
-		o := byOp[op]
+	for i := range nodes {
+		n := &nodes[i]
+		o := byOp[n.Op]
 		if o == nil {
-			o = &opPlacement{Op: op}
-			byOp[op] = o
+			o = &opPlacement{Op: n.Op}
+			byOp[n.Op] = o
 		}
-		place := placed[name]
-		if place == "" && views[name] {
-			place = "view"
-		}
-		o.count(place, parts[name])
+		o.count(n)
 	}
 	list := make([]opPlacement, 0, len(byOp))
 	for _, o := range byOp {
@@ -420,27 +468,42 @@ func placements(g *ir.Graph, plan *rlx.Plan) []opPlacement {
 	return list
 }
 
-// count adds a node; place is empty where no command is left of it.
-func (o *opPlacement) count(place string, parts []string) {
+// count adds a node.
+func (o *opPlacement) count(n *nodeFate) {
 	o.Nodes++
-	switch place {
+	switch n.Became {
 	case "native":
 		o.Native++
+		if run := strings.Join(n.Run, "+"); run != o.Op {
+			countIn(&o.As, run)
+		}
 	case "host":
 		o.Host++
-	case "view":
+	case string(rlx.BecameView):
 		o.View++
-	case "":
+	case string(rlx.BecameFused):
+		o.Fused++
+		countIn(&o.Into, strings.Join(n.Run, "+"))
+	case string(rlx.BecameInput):
+		o.Fused++
+		countIn(&o.Into, "Input")
+	case string(rlx.BecameConstant):
 		o.Folded++
+	case "unused":
+		o.Unused++
 	default:
 		o.Composed++
-		if o.Of == nil {
-			o.Of = map[string]int{}
-		}
-		for _, op := range parts {
-			o.Of[op]++
+		for _, op := range n.Run {
+			countIn(&o.Of, op)
 		}
 	}
+}
+
+func countIn(count *map[string]int, key string) {
+	if *count == nil {
+		*count = map[string]int{}
+	}
+	(*count)[key]++
 }
 
 // others compiles for the other backends of the build.
@@ -475,7 +538,7 @@ func compileOn(ctx context.Context, name string, r *prepared) (backendInfo, erro
 }
 
 // print writes the inspection for people.
-func (in *inspection) print(out io.Writer) error {
+func (in *inspection) print(out io.Writer, nodes bool) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	var opsets []string
 	for _, d := range slices.Sorted(maps.Keys(in.Opsets)) {
@@ -510,6 +573,9 @@ func (in *inspection) print(out io.Writer) error {
 	}
 	for i := range in.Compiled {
 		in.Compiled[i].print(out, i == 0)
+	}
+	if nodes && len(in.Compiled) > 0 {
+		in.Compiled[0].printNodes(out)
 	}
 	return nil
 }
@@ -567,13 +633,12 @@ func (b *backendInfo) print(out io.Writer, chosen bool) {
 		fmt.Fprintf(out, "on %s: %s\n", b.Backend, b.Error)
 		return
 	}
-	total := opPlacement{}
-	for _, o := range b.Ops {
-		total.Nodes, total.Native, total.Composed = total.Nodes+o.Nodes, total.Native+o.Native, total.Composed+o.Composed
-		total.Host, total.View, total.Folded = total.Host+o.Host, total.View+o.View, total.Folded+o.Folded
+	var total opPlacement
+	for i := range b.Nodes {
+		total.count(&b.Nodes[i])
 	}
-	line := fmt.Sprintf("on %s (%s): %d nodes became %d commands: %d native, %d composed, %d host, %d views, %d folded or fused", b.Backend, b.Device, total.Nodes,
-		b.Commands, total.Native, total.Composed, total.Host, total.View, total.Folded)
+	line := fmt.Sprintf("on %s (%s): %d nodes became %d commands: %d native, %d composed, %d host, %d views, %d fused, %d constants, %d unused", b.Backend, b.Device, total.Nodes,
+		b.Commands, total.Native, total.Composed, total.Host, total.View, total.Fused, total.Folded, total.Unused)
 	if total.Host > 0 {
 		line += fmt.Sprintf("; host segments: %d, transfers: %d of %s", len(b.Host), b.Transfers, size(b.Transferred))
 	}
@@ -604,19 +669,50 @@ func (b *backendInfo) printOps(out io.Writer) {
 		for _, part := range []struct {
 			n    int
 			what string
-		}{{o.Native, "N native"}, {o.Composed, "C composed"}, {o.Host, "H host"}, {o.View, "V view"}, {o.Folded, "folded or fused"}} {
+			of   string
+			how  map[string]int
+		}{{o.Native, "N native", "as", o.As}, {o.Composed, "C composed", "of", o.Of}, {o.Host, "H host", "", nil}, {o.View, "V view", "", nil},
+			{o.Fused, "fused", "into", o.Into}, {o.Folded, "folded to a constant", "", nil}, {o.Unused, "removed: unused", "", nil}} {
 			if part.n == 0 {
 				continue
 			}
 			text := fmt.Sprintf("%d %s", part.n, part.what)
-			if part.what == "C composed" {
-				text += " of " + strings.Join(histogram(o.Of), " + ")
+			if len(part.how) > 0 {
+				text += fmt.Sprintf(" %s %s", part.of, strings.Join(histogram(part.how), " + "))
 			}
 			became = append(became, text)
 		}
 		fmt.Fprintf(w, "  %s\t%d\t%s\n", o.Op, o.Nodes, strings.Join(became, ", "))
 	}
 	w.Flush()
+}
+
+// printNodes lists what became of each node.
+func (b *backendInfo) printNodes(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "  node\top\tbecame\n")
+	for _, n := range b.Nodes {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", n.Node, n.Op, n)
+	}
+	w.Flush()
+}
+
+// String says what became of the node.
+func (n nodeFate) String() string {
+	run := strings.Join(n.Run, "+")
+	switch n.Became {
+	case string(rlx.BecameFused):
+		return fmt.Sprintf("fused into %s (%s)", n.By, run)
+	case string(rlx.BecameInput):
+		return "equal to input " + n.By
+	case string(rlx.BecameConstant):
+		return "folded to a constant"
+	case string(rlx.BecameView):
+		return strings.TrimSuffix("view, part of "+n.By, ", part of ")
+	case "unused":
+		return "removed: unused"
+	}
+	return fmt.Sprintf("%s: %s", n.Became, run)
 }
 
 // histogram is "Conv 62", "Add 3" ..., the most frequent first.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -521,5 +522,37 @@ func TestBeyond31Bits(t *testing.T) {
 	}), []*ir.Tensor{ir.New([]int32{7}, 1, 1)}, 0, nil}})
 	if n, ok := ir.Count(ir.Dims(side, side)).Static(); !ok || n != 2147488281 {
 		t.Errorf("46341 * 46341: got %d", n)
+	}
+	farViews(t)
+}
+
+// farViews holds the layout of views of shapes beyond 2^31 elements, which no memory is behind, against numbers worked out by hand.
+func farViews(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		dims    []int64
+		view    func(x ir.Value) ir.Value
+		strides []int64
+		offset  int64
+	}{
+		{"last row", dims(46341, 46341), func(x ir.Value) ir.Value { return op.Narrow(x, 0, 46340, 1) }, dims(46341, 1), 2147441940},
+		{"row 24900", dims(24901, 131072), func(x ir.Value) ir.Value { return op.Narrow(x, 0, 24900, 1) }, dims(131072, 1), 3263692800},
+		{"from behind", dims(46341, 46341), func(x ir.Value) ir.Value { return op.Reverse(x, 0, 1) }, dims(-46341, -1), 2147488280},
+		{"transposed", dims(131072, 128, 130), func(x ir.Value) ir.Value { return op.Transpose(x, 2, 0, 1) }, dims(1, 16640, 130), 0},
+		{"merged", dims(131072, 128, 130), func(x ir.Value) ir.Value { return op.ReshapeInts(x, 130, 131072, 128) }, dims(16777216, 128, 1), 0},
+		{"steps", dims(1 << 33), func(x ir.Value) ir.Value {
+			return op.Slice(x, ir.Dims(1<<32), ir.Dims(math.MinInt64), []int{0}, []int64{-1 << 31})
+		}, dims(-1 << 31), 1 << 32},
+	} {
+		g := ir.NewGraph(c.name)
+		v := c.view(g.Input("x", ir.I8, ir.Dims(c.dims...)))
+		if err := g.Err(); err != nil {
+			t.Fatal(err)
+		}
+		from := contiguous(v.Node().In[0])
+		_, strides, offset, ok := op.ViewOf(v.Node(), from.Dims, from.Strides, 0)
+		if !ok || !slices.Equal(strides, c.strides) || offset != c.offset {
+			t.Errorf("%s of %v: got strides %v and offset %d, expected %v and %d", c.name, c.dims, strides, offset, c.strides, c.offset)
+		}
 	}
 }

@@ -85,6 +85,7 @@ func argReduce(m *maker) {
 		a := attrs{"axis": axis, "keep_dims": k%3 == 0, "select_last_index": k%4 > 1, "index_dtype": indexResults[k%3]}
 		m.add(a, x).optional = s[(axis+len(s))%len(s)] == 0
 	})
+	m.add(attrs{"axis": -1}, m.rng.plain(m.dtype, dims(0, 4)))
 }
 
 func histogram(m *maker) {

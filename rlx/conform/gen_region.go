@@ -82,6 +82,9 @@ func bodies(d ir.DType) []body {
 		{2, func(_ *ir.Graph, in []ir.Value) []ir.Value { // nobody reads the second
 			return []ir.Value{mixed(in[0], in[0])}
 		}},
+		{3, func(_ *ir.Graph, in []ir.Value) []ir.Value { // nor the third, of a wider dtype
+			return []ir.Value{mixed(in[0], in[1])}
+		}},
 		{3, func(_ *ir.Graph, in []ir.Value) []ir.Value { // 1 of the 3 in a result of its own
 			return []ir.Value{mixed(in[2], in[2]), mixed(in[0], in[1])}
 		}},

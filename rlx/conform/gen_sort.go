@@ -104,7 +104,8 @@ func (m *maker) sample(k int, s []int64) {
 		}
 		in[2] = fill(m.partner(ir.Float), shape, func(int) float64 { return []float64{0, 0.5, 1, 8}[m.rng.IntN(4)] })
 	}
-	m.add(a, in...).optional = s[len(s)-1] == 0
+	c := m.add(a, in...)
+	c.optional, c.fixed = s[len(s)-1] == 0, true // else a row may be all -inf
 }
 
 // logits draws rows with ties and, but for the first of a row, with -inf.

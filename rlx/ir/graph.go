@@ -28,7 +28,9 @@ type Node struct {
 	In    []Value // absent optional operands are zero Values
 	Attrs any     // pointer to the row's attribute struct
 	Types []Type  // of the results
-	From  Origin  // the node that this one is a part of, after decomposition
+	From  Origin  // the node that this one is a part of, after decomposition; without an Op the one that a pass made it for
+
+	Absorbed []Origin // other nodes of the user's graph that this one stands for, after fusion
 
 	g  *Graph
 	id int
@@ -64,8 +66,11 @@ type Output struct {
 }
 
 // NewGraph is an empty graph.
-func NewGraph(name string) *Graph {
-	g := &Graph{Name: name, params: map[string]*Tensor{}, names: map[string]bool{}, suffix: map[string]int{}, leaves: map[string]bool{}}
+func NewGraph(name string) *Graph { return newGraph(name, 0) }
+
+// newGraph has room for the given number of nodes.
+func newGraph(name string, nodes int) *Graph {
+	g := &Graph{Name: name, Nodes: make([]*Node, 0, nodes), params: map[string]*Tensor{}, names: make(map[string]bool, nodes), suffix: map[string]int{}, leaves: map[string]bool{}}
 	g.poison = &Node{g: g, Types: []Type{{}}}
 	return g
 }
@@ -139,53 +144,11 @@ func (n *Node) String() string {
 	if n.Row == nil {
 		return "a value that a builder failed to make"
 	}
-	if n.From.Name != "" && n.From.Name != n.Name {
+	if n.From.Op != "" && n.From.Name != n.Name {
 		return fmt.Sprintf("%s (%s, part of %s %s)", n.Name, n.Row.Name, n.From.Op, n.From.Name)
 	}
 	return fmt.Sprintf("%s (%s)", n.Name, n.Row.Name)
 }
-
-// NodeError is an error about one node of a graph.
-type NodeError struct {
-	Graph, Node, Op string
-	Pos             string // file:line of the builder's caller, when known
-	Err             error
-}
-
-func (e *NodeError) Error() string {
-	s := e.Err.Error()
-	if !strings.HasPrefix(s, e.Op) {
-		s = e.Op + ": " + s
-	}
-	if e.Node != "" {
-		s += fmt.Sprintf(" (node %s", e.Node)
-		if e.Pos != "" {
-			s += " at " + e.Pos
-		}
-		return s + ")"
-	}
-	if e.Pos != "" {
-		s += " (at " + e.Pos + ")"
-	}
-	return s
-}
-
-func (e *NodeError) Unwrap() error { return e.Err }
-
-// fail records the first error of a builder and returns the poisoned value. An error that a graph has recorded already is kept as it is,
-// with its position.
-func (g *Graph) fail(op, node string, err error) Value {
-	if other, ok := err.(*NodeError); ok && other.Pos != "" && g.err == nil {
-		g.err = other
-	}
-	if g.err == nil {
-		g.err = &NodeError{Graph: g.Name, Node: node, Op: op, Pos: callerPos(), Err: err}
-	}
-	return Value{g.poison, 0}
-}
-
-// Fail records err as the graph's error, for builders outside this package, and returns the poisoned value.
-func (g *Graph) Fail(op string, err error) Value { return g.fail(op, "", err) }
 
 // callerPos is the file:line of the first caller outside the builders.
 func callerPos() string {
@@ -216,6 +179,11 @@ func (g *Graph) uniqueName(want string) string {
 // Add appends a node of row r. Names that are taken get a suffix; an empty name becomes the kind in lower case with a number.
 // The result types come from the row. It is what all builders call.
 func (g *Graph) Add(r *Row, name string, attrs any, in ...Value) (*Node, error) {
+	return g.add(r, name, attrs, in, nil)
+}
+
+// add is Add of a node that may be like another one, whose types it has then.
+func (g *Graph) add(r *Row, name string, attrs any, in []Value, like *Node) (*Node, error) {
 	if name == "" {
 		name = fmt.Sprintf("%s_%d", strings.ToLower(r.Name), len(g.Nodes))
 	}
@@ -223,15 +191,21 @@ func (g *Graph) Add(r *Row, name string, attrs any, in ...Value) (*Node, error) 
 	for i, v := range in {
 		if v.n != nil && v.n.g != g {
 			delete(g.names, n.Name)
-			return nil, v.foreign(g, fmt.Sprintf("operand %d", i))
+			err := v.foreign(g, fmt.Sprintf("operand %d", i))
+			if _, ok := err.(*NodeError); ok {
+				return nil, err
+			}
+			return nil, nodeError(g, name, r.Name, in, err)
 		}
 	}
-	types, err := r.inferInto(n)
-	if err != nil {
+	if like != nil && n.infersLike(like) {
+		n.Types = like.Types
+	} else if types, err := r.inferInto(n); err != nil {
 		delete(g.names, n.Name)
-		return nil, &NodeError{Graph: g.Name, Node: name, Op: r.Name, Err: err}
+		return nil, nodeError(g, name, r.Name, in, err)
+	} else {
+		n.Types = types
 	}
-	n.Types = types
 	g.Nodes = append(g.Nodes, n)
 	if r == inputOp.row {
 		g.Inputs = append(g.Inputs, n)
@@ -265,7 +239,7 @@ func (o *Op[A]) Apply(a A, in ...Value) []Value {
 		return o.ApplyIn(g, a, in...)
 	}
 	orphan := NewGraph("")
-	return o.poisoned(orphan, orphan.fail(o.row.Name, "", errors.New("no operand given")))
+	return o.poisoned(orphan, orphan.fail(o.row.Name, "", errors.New("no operand, expected at least one")))
 }
 
 // Apply1 is Apply for rows with one result.
@@ -280,7 +254,7 @@ func (o *Op[A]) ApplyIn(g *Graph, a A, in ...Value) []Value {
 	}
 	n, err := g.Add(o.row, "", &a, in...)
 	if err != nil {
-		return o.poisoned(g, g.fail(o.row.Name, "", bare(err)))
+		return o.poisoned(g, g.fail(o.row.Name, "", bare(err), in...))
 	}
 	return n.Results()
 }
@@ -339,13 +313,13 @@ func (g *Graph) Output(name string, v Value) {
 	}
 	switch {
 	case g.outputs[name]:
-		g.fail("Output", name, fmt.Errorf("output %q is named twice", name))
+		g.fail("Output", name, fmt.Errorf("output %q is named twice, expected unique names", name))
 	case v.IsZero():
-		g.fail("Output", name, fmt.Errorf("output %q has no value", name))
+		g.fail("Output", name, fmt.Errorf("output %q has no value, expected one of the graph", name))
 	case v.n.g != g:
 		g.fail("Output", name, v.foreign(g, fmt.Sprintf("output %q", name)))
 	case name == "":
-		g.fail("Output", name, errors.New("an output needs a name"))
+		g.fail("Output", name, errors.New("an output without a name, expected a unique one"))
 	default:
 		g.Outputs = append(g.Outputs, Output{name, v})
 		g.outputs[name] = true
@@ -357,9 +331,9 @@ func (g *Graph) ParamData(name string) *Tensor { return g.params[name] }
 
 // Rebuild makes a new graph by walking g's nodes in order. visit gets each node that an output needs (or every one, with all set),
 // with its operands in the new graph, and returns the values that stand for its results there; nil means the same node again,
-// with its types inferred anew. Nodes that visit adds belong to node n's origin.
+// as Copy makes it. Nodes that visit adds belong to node n's origin.
 func (g *Graph) Rebuild(all bool, visit func(to *Graph, n *Node, in []Value) ([]Value, error)) (*Graph, error) {
-	to := NewGraph(g.Name)
+	to := newGraph(g.Name, len(g.Nodes))
 	live := g.live()
 	done := make([][]Value, len(g.Nodes))
 	for _, n := range g.Nodes {
@@ -393,17 +367,42 @@ func (g *Graph) Rebuild(all bool, visit func(to *Graph, n *Node, in []Value) ([]
 	return to, nil
 }
 
-// Copy appends a copy of n with operands in; its types are inferred anew.
+// Copy appends a copy of n with operands in. Its types are inferred anew where the operands are others than n's.
 func (g *Graph) Copy(n *Node, in []Value) ([]Value, error) {
 	if name, ok := n.ParamName(); ok && n.g.params[name] != nil {
 		g.params[name] = n.g.params[name]
 	}
-	c, err := g.Add(n.Row, n.Name, n.Attrs, in...)
+	c, err := g.add(n.Row, n.Name, n.Attrs, in, n)
 	if err != nil {
 		return nil, err
 	}
-	c.From = n.From
+	c.Inherit(n)
 	return c.Results(), nil
+}
+
+// infersLike says that inference gives n, a copy of m that has its row and attributes, the types of m: it sees the types of the operands, which of
+// them are constants, and the node's name. A second leaf of one name is left to it to find.
+func (n *Node) infersLike(m *Node) bool {
+	if n.Name != m.Name || len(n.In) != len(m.In) {
+		return false
+	}
+	if leaf, ok := n.leafName(); ok && n.g.leaves[leaf] {
+		return false
+	}
+	for i, v := range n.In {
+		w := m.In[i]
+		if v.n == nil || w.n == nil {
+			if v.n != w.n {
+				return false
+			}
+			continue
+		}
+		a, _ := v.Const()
+		if b, _ := w.Const(); a != b || !v.Type().Equal(w.Type()) {
+			return false
+		}
+	}
+	return true
 }
 
 // Drop takes back the node that was added last.

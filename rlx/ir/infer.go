@@ -88,7 +88,7 @@ func (t *Infer) operands(r *Row) {
 		o := r.operand(i)
 		if v.IsZero() {
 			if !o.Optional || o.Variadic {
-				t.fail("operand %s is missing", o.Name)
+				t.fail("operand %s is missing, expected a value", o.Name)
 				return
 			}
 			continue

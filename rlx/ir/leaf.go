@@ -40,7 +40,7 @@ func init() {
 			t.Need(!t.n.g.leaves[a.Name], "C1", "name %q is taken, expected a unique name", a.Name)
 			for _, d := range a.Shape {
 				n, ok := d.Static()
-				t.Need(!ok || n >= 0, "C2", "%s: shape %s has a negative dim", a.Name, shapeText(a.Shape))
+				t.Need(!ok || n >= 0, "C2", "%s: shape %s has a negative dim, expected dims >= 0", a.Name, shapeText(a.Shape))
 			}
 			t.Out(Type{a.Dtype, a.Shape})
 		},
@@ -66,7 +66,7 @@ func init() {
 		Bits: Leaf | Exact,
 		Infer: func(t *Infer, a *ConstantAttrs) {
 			if err := a.Value.Err(); err != nil {
-				t.Need(false, "C1", "%v", err)
+				t.err = fmt.Errorf("Constant: C1: %w", err)
 				return
 			}
 			t.Out(a.Value.Type())
@@ -99,15 +99,15 @@ func (g *Graph) BindParam(name string, value *Tensor) error {
 			continue
 		}
 		if err := value.Err(); err != nil {
-			return err
+			return nodeError(g, n.Name, "Param", nil, err)
 		}
 		if !value.Type().Equal(n.Types[0]) {
-			return fmt.Errorf("Param: C2: %s: got %s, expected %s", name, value.Type(), n.Types[0])
+			return nodeError(g, n.Name, "Param", nil, fmt.Errorf("Param: C2: %s: got %s, expected %s", name, value.Type(), n.Types[0]))
 		}
 		g.params[name] = value
 		return nil
 	}
-	return fmt.Errorf("Param: C1: no param is called %q", name)
+	return g.defect("Param", "Param: C1: no param is called %q, expected one that the graph declares", name)
 }
 
 // DeclareParam declares a weight whose tensor is bound later.
@@ -178,7 +178,7 @@ func (v Value) InputDims() ([]Dim, error) {
 		name, ok = v.n.InputName()
 	}
 	if !ok {
-		return nil, errors.New("not an input: only inputs and constants can reach a shape")
+		return nil, errors.New("not an input, expected one or a constant: only inputs and constants can reach a shape")
 	}
 	n := int64(1)
 	if v.Rank() > 0 {

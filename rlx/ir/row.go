@@ -229,7 +229,7 @@ func RowByName(name string) (*Row, error) {
 	if r := table.rows[name]; r != nil {
 		return r, nil
 	}
-	return nil, fmt.Errorf("unknown op %q", name)
+	return nil, &NodeError{Op: name, Violation: Violation{"", name, "a kind of the op table"}, Err: fmt.Errorf("unknown op %q, expected a kind of the op table", name)}
 }
 
 // RowByNum returns the row with number n.

@@ -19,8 +19,12 @@ func Deferred(name string, inputs int, build func(g *Graph, types []Type) error)
 	return g
 }
 
-// SubGraph is Deferred with a body in Go: build gets the graph and its inputs and returns the outputs.
+// SubGraph is Deferred with a body in Go: build gets the graph and its inputs and returns the outputs. Without one there is no sub-graph, which
+// the node that needs it reports.
 func SubGraph(name string, inputs int, build func(g *Graph, in []Value) []Value) *Graph {
+	if build == nil {
+		return nil
+	}
 	return Deferred(name, inputs, func(g *Graph, types []Type) error {
 		in := make([]Value, len(types))
 		for i, t := range types {
@@ -99,7 +103,7 @@ func (g *Graph) Bind(values map[string]int64) (*Graph, error) {
 	return g.Rebuild(false, func(to *Graph, n *Node, in []Value) ([]Value, error) {
 		attrs, err := n.Row.BindAttrs(n.Attrs, values)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", n, err)
+			return nil, ErrorAt(n, err)
 		}
 		if attrs == n.Attrs {
 			return nil, nil
@@ -108,7 +112,7 @@ func (g *Graph) Bind(values map[string]int64) (*Graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.From = n.From
+		c.Inherit(n)
 		return c.Results(), nil
 	})
 }
@@ -136,7 +140,7 @@ func (g *Graph) Splice(sub *Graph, in []Value) ([]Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if g.from.Op == "" { // not within a node that these become a part of
+		if c.Absorbed = n.Absorbed; g.from.Op == "" { // not within a node that these become a part of
 			c.From = n.From
 		}
 		done[n.id] = c.Results()
@@ -258,7 +262,7 @@ func (g *Graph) MapGraphs(f func(*Graph) (*Graph, error)) (*Graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.From = n.From
+		c.Inherit(n)
 		return c.Results(), nil
 	})
 }

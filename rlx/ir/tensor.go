@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -64,7 +63,7 @@ func New[T Elem](data []T, shape ...int) *Tensor {
 	}
 	n, err := count(t.shape)
 	if err == nil && n != int64(len(data)) {
-		err = fmt.Errorf("tensor of shape %v: got %d elements, expected %d", shape, len(data), n)
+		err = &TensorError{fmt.Sprintf("tensor %s%v", t.dtype, shape), fmt.Sprintf("%d elements", len(data)), fmt.Sprint(n)}
 	}
 	if err != nil {
 		t.err = err
@@ -88,7 +87,7 @@ func FromBytes(dtype DType, shape []int64, data []byte) (*Tensor, error) {
 		return nil, err
 	}
 	if n != int64(len(data)) {
-		return nil, fmt.Errorf("tensor %s%v: got %d bytes, expected %d", dtype, shape, len(data), n)
+		return nil, &TensorError{fmt.Sprintf("tensor %s%v", dtype, shape), fmt.Sprintf("%d bytes", len(data)), fmt.Sprint(n)}
 	}
 	return &Tensor{dtype: dtype, shape: shape, data: data}, nil
 }
@@ -114,12 +113,12 @@ func Aligned(n int64) []byte {
 // count is the product of the dims; a negative dim and a product beyond int64 are errors.
 func count(shape []int64) (int64, error) {
 	if len(shape) > MaxRank {
-		return 0, fmt.Errorf("shape %v has rank %d, expected at most %d", shape, len(shape), MaxRank)
+		return 0, &TensorError{fmt.Sprintf("tensor of shape %v", shape), fmt.Sprintf("rank %d", len(shape)), fmt.Sprintf("at most %d", MaxRank)}
 	}
 	n := int64(1)
 	for _, d := range shape {
 		if d < 0 {
-			return 0, fmt.Errorf("shape %v has a negative dim", shape)
+			return 0, &TensorError{fmt.Sprintf("tensor of shape %v", shape), fmt.Sprintf("negative dim %d", d), "dims >= 0"}
 		}
 		n = satMul(n, d)
 	}
@@ -127,7 +126,7 @@ func count(shape []int64) (int64, error) {
 		return 0, nil
 	}
 	if n == math.MaxInt64 {
-		return 0, fmt.Errorf("shape %v has 2^63-1 elements or more", shape)
+		return 0, &TensorError{fmt.Sprintf("tensor of shape %v", shape), "2^63-1 elements or more", "fewer"}
 	}
 	return n, nil
 }
@@ -138,19 +137,19 @@ const MaxRank = 8
 // maxBytes is more than any machine's address space gives to one object: make panics beyond it.
 const maxBytes = min(1<<47, math.MaxInt)
 
-var errTooLarge = errors.New("larger than the address space")
+var errNilTensor = &TensorError{"tensor", "nil", "a tensor"}
 
 // ByteSize is the number of bytes of a tensor; an impossible shape is an error.
 func ByteSize(dtype DType, shape []int64) (int64, error) {
 	if !dtype.Valid() {
-		return 0, fmt.Errorf("%s is not a dtype", dtype)
+		return 0, &TensorError{"tensor", fmt.Sprintf("%s, which is not a dtype", dtype), "a dtype"}
 	}
 	n, err := count(shape)
 	if err != nil {
 		return 0, err
 	}
 	if n = satMul(n, int64(dtype.Size())); n > maxBytes {
-		return 0, fmt.Errorf("tensor %s%v: %w", dtype, shape, errTooLarge)
+		return 0, &TensorError{fmt.Sprintf("tensor %s%v", dtype, shape), "a size larger than the address space", fmt.Sprintf("at most %d bytes", int64(maxBytes))}
 	}
 	return n, nil
 }
@@ -161,7 +160,7 @@ func Scalar[T Elem](v T) *Tensor { return New([]T{v}) }
 // Err says what is wrong with a tensor that New could not make.
 func (t *Tensor) Err() error {
 	if t == nil {
-		return fmt.Errorf("tensor is nil")
+		return errNilTensor
 	}
 	return t.err
 }
@@ -231,7 +230,7 @@ func Data[T Elem](t *Tensor) ([]T, error) {
 		return nil, err
 	}
 	if want := DTypeOf[T](); t.dtype != want {
-		return nil, fmt.Errorf("tensor has dtype %s, asked for %s", t.dtype, want)
+		return nil, &TensorError{"tensor " + t.Type().String(), "dtype " + t.dtype.String(), want.String()}
 	}
 	return view[T](t.data), nil
 }

@@ -85,7 +85,7 @@ func TestTensorErrors(t *testing.T) {
 			t.Errorf("%s has %d elements", tc.x, tc.x.Len())
 		}
 	}
-	if _, err := Data[float64](New([]float32{1})); err == nil || err.Error() != "tensor has dtype f32, asked for f64" {
+	if _, err := Data[float64](New([]float32{1})); err == nil || err.Error() != "tensor f32[]: got dtype f32, expected f64" {
 		t.Errorf("got error %v", err)
 	}
 }

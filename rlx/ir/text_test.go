@@ -40,7 +40,7 @@ func textGraph() *Graph {
 
 func TestTextRoundTrip(t *testing.T) {
 	g := textGraph()
-	wantError(t, g.Err(), "an output needs a name")
+	wantError(t, g.Err(), "an output without a name")
 	text := g.String()
 	back, err := ParseGraph(strings.NewReader(text))
 	if err != nil {

@@ -572,11 +572,13 @@ func (im *importer) fresh(name string) string {
 	return s
 }
 
-// cause is the error of a builder without the node that it was about, which the importer names better.
+// cause is the error of a builder without the place that it was about, which the importer names better.
 func cause(err error) error {
 	var ne *ir.NodeError
 	if errors.As(err, &ne) {
-		return ne.Err
+		c := *ne
+		c.Node, c.Pos = "", ""
+		return &c
 	}
 	return err
 }

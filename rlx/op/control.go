@@ -77,10 +77,14 @@ func While(init, captures []ir.Value, cond func(g *ir.Graph, carries, captures [
 		trips = max(o.MaxTrips, 0)
 	}
 	a := WhileAttrs{NumCarries: &carries, MaxTrips: trips, NumEmits: int64(o.NumEmits)}
-	a.Cond = ir.SubGraph("cond", all, func(g *ir.Graph, in []ir.Value) []ir.Value { return []ir.Value{cond(g, in[:n:n], in[n:])} })
-	a.Body = ir.SubGraph("body", all, func(g *ir.Graph, in []ir.Value) []ir.Value { return body(g, in[:n:n], in[n:]) })
+	if cond != nil {
+		a.Cond = ir.SubGraph("cond", all, func(g *ir.Graph, in []ir.Value) []ir.Value { return []ir.Value{cond(g, in[:n:n], in[n:])} })
+	}
+	if body != nil {
+		a.Body = ir.SubGraph("body", all, func(g *ir.Graph, in []ir.Value) []ir.Value { return body(g, in[:n:n], in[n:]) })
+	}
 	out := whileOp.Apply(a, append(append([]ir.Value{}, init...), captures...)...)
-	return out[:min(len(out), n+o.NumEmits)]
+	return out[:min(len(out), max(n+o.NumEmits, 1))]
 }
 
 // ScanOptions change a Scan.
@@ -103,7 +107,9 @@ func Scan(init, captures, xs []ir.Value, body func(g *ir.Graph, carries, capture
 	if len(xs) == 0 {
 		a.Length = &o.Length
 	}
-	a.Body = ir.SubGraph("body", b+len(xs), func(g *ir.Graph, in []ir.Value) []ir.Value { return body(g, in[:c:c], in[c:b:b], in[b:]) })
+	if body != nil {
+		a.Body = ir.SubGraph("body", b+len(xs), func(g *ir.Graph, in []ir.Value) []ir.Value { return body(g, in[:c:c], in[c:b:b], in[b:]) })
+	}
 	return scanOp.Apply(a, append(append(append([]ir.Value{}, init...), captures...), xs...)...)
 }
 
@@ -342,7 +348,7 @@ func inferScan(t *ir.Infer, a *ScanAttrs) {
 	xs := t.Types(first, t.Len())
 	types := t.Types(0, first)
 	length, ok := a.scanned(xs)
-	if !t.Need(ok || len(xs) > 0, "C1", "no length, and nothing that is scanned tells it") {
+	if !t.Need(ok || len(xs) > 0, "C1", "no length and nothing scanned, expected a length or xs that tell it") {
 		return
 	}
 	for i, x := range xs {

@@ -89,7 +89,7 @@ func Conv3d(x, w, bias ir.Value, a ConvAttrs) ir.Value {
 func convOfRank[A any](kind *ir.Op[A], rank int, x, w, bias ir.Value, a A) ir.Value {
 	if !x.IsZero() && !x.Poisoned() && x.Rank() != rank {
 		name := kind.Row().Name
-		return x.Graph().Fail(name, fmt.Errorf("%s: C1: x has rank %d, expected %d", name, x.Rank(), rank))
+		return x.Graph().Fail(name, fmt.Errorf("%s: C1: x has rank %d, expected %d", name, x.Rank(), rank), x)
 	}
 	return withBias(kind.Apply1(a, x, w), bias, rank)
 }
@@ -210,9 +210,9 @@ func checkWindow(t *ir.Infer, stride, dilation, padding []int64, mode AutoPad, s
 		k, known := kernel[i].Static()
 		t.Need(!known || k >= 1, "C6", "kernel has shape %v, expected sizes >= 1", kernel)
 		room := s.Add(w.Begin[i]).Add(w.End[i])
-		t.Need(!room.Is(math.MaxInt64), "C6", "padded size of spatial axis %d is beyond 2^63", i) // where Dim stops counting
+		t.Need(!room.Is(math.MaxInt64), "C6", "padded size of spatial axis %d is 2^63 or more, expected less", i) // where Dim stops counting
 		over, known := w.eff[i].Sub(room).Static()
-		t.Need(!known || over <= 0, "C6", "kernel of size %s with dilation %d spans %s elements, the padded input has %s", kernel[i], w.Dilation[i], w.eff[i], room)
+		t.Need(!known || over <= 0, "C6", "kernel of size %s with dilation %d spans %s elements, expected at most the %s of the padded input", kernel[i], w.Dilation[i], w.eff[i], room)
 	}
 	return w, t.OK()
 }
@@ -234,10 +234,10 @@ func convResult(t *ir.Infer, a *ConvAttrs, least, most int) (ir.Type, bool) {
 	}
 	for i, d := range []ir.Dim{x.Shape[1], w.Shape[0]} {
 		n, known := d.Static()
-		t.Need(!known || n%a.Groups == 0, "C2", "groups %d does not divide the %d channels of %s", a.Groups, n, []string{"x", "y"}[i])
+		t.Need(!known || n%a.Groups == 0, "C2", "groups is %d, expected a divisor of the %d channels of %s", a.Groups, n, []string{"x", "y"}[i])
 	}
-	t.Need(!w.Shape[1].Mul(ir.D(a.Groups)).Differs(x.Shape[1]), "C3", "x has %s channels, w of shape %v with groups %d expects %s",
-		x.Shape[1], w.Shape, a.Groups, w.Shape[1].Mul(ir.D(a.Groups)))
+	t.Need(!w.Shape[1].Mul(ir.D(a.Groups)).Differs(x.Shape[1]), "C3", "x has %s channels, expected %s by w of shape %v with groups %d",
+		x.Shape[1], w.Shape[1].Mul(ir.D(a.Groups)), w.Shape, a.Groups)
 	win, ok := checkWindow(t, a.Stride, a.Dilation, a.Padding, a.AutoPad, x.Shape[2:], w.Shape[2:])
 	return ir.Type{DType: x.DType, Shape: append([]ir.Dim{x.Shape[0], w.Shape[0]}, win.Out...)}, ok
 }

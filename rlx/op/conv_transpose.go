@@ -102,8 +102,8 @@ func inferConvTranspose(t *ir.Infer, a *ConvTransposeAttrs, least, most int) {
 		return
 	}
 	n, known := x.Shape[1].Static()
-	t.Need(!known || n%a.Groups == 0, "C2", "groups %d does not divide the %d channels of x", a.Groups, n)
-	t.Need(!w.Shape[0].Differs(x.Shape[1]), "C3", "x has %s channels, w of shape %v expects %s", x.Shape[1], w.Shape, w.Shape[0])
+	t.Need(!known || n%a.Groups == 0, "C2", "groups is %d, expected a divisor of the %d channels of x", a.Groups, n)
+	t.Need(!w.Shape[0].Differs(x.Shape[1]), "C3", "x has %s channels, expected %s by w of shape %v", x.Shape[1], w.Shape[0], w.Shape)
 	r := rank - 2
 	if !listsFit(t, a.Stride, a.Dilation, a.Padding, a.AutoPad, r) ||
 		!t.Need(len(a.OutputPadding) == 0 || len(a.OutputPadding) == r, "C8", "output_padding %v has %d entries, expected %d", a.OutputPadding, len(a.OutputPadding), r) {
@@ -118,7 +118,7 @@ func inferConvTranspose(t *ir.Infer, a *ConvTransposeAttrs, least, most int) {
 		t.Need(!s.Is(0), "C9", "spatial axis %d of x is empty, expected an element", i)
 		out, known := win.Out[i].Static()
 		t.Need(!known || out >= 1, "C9", "padding %s and %s leaves %s elements of spatial axis %d, expected at least 1", win.Begin[i], win.End[i], win.Out[i], i)
-		t.Need(!known || out < math.MaxInt64, "C9", "the result of spatial axis %d is beyond 2^63", i)
+		t.Need(!known || out < math.MaxInt64, "C9", "the result of spatial axis %d is 2^63 or more, expected less", i)
 	}
 	if t.OK() {
 		t.Out(ir.Type{DType: x.DType, Shape: append([]ir.Dim{x.Shape[0], w.Shape[1].Mul(ir.D(a.Groups))}, win.Out...)})

@@ -142,7 +142,7 @@ func Where[A, B Operand](c ir.Value, a A, b B) ir.Value {
 	_, va := any(a).(ir.Value)
 	_, vb := any(b).(ir.Value)
 	if !va && !vb && !c.IsZero() {
-		return c.Graph().Fail("Where", errors.New("Where: both sides are numbers, expected a Value"))
+		return c.Graph().Fail("Where", errors.New("Where: both sides are numbers, expected a Value"), c)
 	}
 	x, y := pair("Where", a, b)
 	return whereOp.Apply1(ElementwiseAttrs{}, c, x, y)
@@ -231,8 +231,8 @@ func init() {
 		Bits: ir.Elementwise | ir.Exact,
 		Infer: func(t *ir.Infer, a *CastAttrs) {
 			x := t.Type(0)
-			t.Need(a.Dtype.Valid(), "C1", "%s is no dtype", a.Dtype)
-			t.Need(x.DType != ir.C64 || a.Dtype == ir.C64, "C2", "c64 to %s is not defined: slice the parts or use the squared norm", a.Dtype)
+			t.Need(a.Dtype.Valid(), "C1", "%s is no dtype, expected one of %s", a.Dtype, ir.AnyDType)
+			t.Need(x.DType != ir.C64 || a.Dtype == ir.C64, "C2", "c64 to %s is not defined, expected c64: slice the parts or use the squared norm", a.Dtype)
 			t.Out(ir.Type{DType: a.Dtype, Shape: x.Shape})
 		},
 	})

@@ -2,6 +2,7 @@ package op
 
 import (
 	"math"
+	"strings"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
@@ -39,7 +40,7 @@ func inferBroadcast(t *ir.Infer, c string, d ir.DType) {
 		text += ir.ShapeText(shapes[i])
 	}
 	out, ok := ir.Broadcast(shapes...)
-	t.Need(ok, c, "shapes %s do not broadcast", text)
+	t.Need(ok, c, "shapes %s do not broadcast, expected equal dims or 1 from the last axis on", text)
 	t.Out(ir.Type{DType: d, Shape: out})
 }
 
@@ -75,7 +76,7 @@ func settled(v, def float64, used bool) float64 {
 
 func inferActivation(t *ir.Infer, a *ActivationAttrs) {
 	s, ok := a.settle()
-	if !t.Need(ok, "C1", "unknown fn %s", a.Fn) {
+	if !t.Need(ok, "C1", "unknown fn %s, expected one of %s", a.Fn, strings.Join(UnaryNames(), " ")) {
 		return
 	}
 	x := t.Type(0)
@@ -88,20 +89,20 @@ func inferActivation(t *ir.Infer, a *ActivationAttrs) {
 
 func inferActivationBackward(t *ir.Infer, a *ActivationAttrs) {
 	s, ok := a.settle()
-	t.Need(ok && s.Deriv(0) != nil, "C1", "%s has no derivative", a.Fn)
+	t.Need(ok && s.Deriv(0) != nil, "C1", "%s has no derivative, expected a function that has one", a.Fn)
 	inferEqualShapes(t, "C2")
 }
 
 func inferBinary(t *ir.Infer, a *BinaryAttrs) {
 	s, ok := Binary(string(a.Fn))
-	if t.Need(ok, "C1", "unknown fn %s", a.Fn) {
+	if t.Need(ok, "C1", "unknown fn %s, expected one of %s", a.Fn, strings.Join(BinaryNames(), " ")) {
 		inferPair(t, s, t.Type(0).DType)
 	}
 }
 
 func inferCompare(t *ir.Infer, a *CompareAttrs) {
 	s, ok := Compare(string(a.Fn))
-	if t.Need(ok, "C1", "unknown fn %s", a.Fn) {
+	if t.Need(ok, "C1", "unknown fn %s, expected one of %s", a.Fn, strings.Join(CompareNames(), " ")) {
 		inferPair(t, s, ir.Bool)
 	}
 }
@@ -133,7 +134,7 @@ func inferClamp(t *ir.Infer, a *ClampAttrs) {
 	x := t.Type(0)
 	for i, n := range []ir.Number{a.Min, a.Max} {
 		name, f := []string{"min", "max"}[i], n.Float()
-		t.Need(!math.IsNaN(f), "C1", "%s is NaN", name)
+		t.Need(!math.IsNaN(f), "C1", "%s is NaN, expected a number", name)
 		t.Need(ir.Float.Has(x.DType) || math.IsInf(f, 0) || f == math.Trunc(f), "C2", "%s is %s, expected a whole number for dtype %s", name, n, x.DType)
 	}
 	t.Out(x)

@@ -68,7 +68,7 @@ func inferDoubleSingle(t *ir.Infer, a *DoubleSingleAttrs) {
 	for i := range lead {
 		s := t.Type(i).Shape
 		ok := len(s) >= 1 && !s[max(0, len(s)-1)].Differs(ir.D(2))
-		if !t.Need(ok, "C1", "%s needs f32 pairs, a last axis of 2, got shape %v", a.Fn, s) {
+		if !t.Need(ok, "C1", "%s of shape %v, expected f32 pairs: a last axis of 2", a.Fn, s) {
 			return
 		}
 		lead[i] = s[:len(s)-1]
@@ -86,7 +86,7 @@ func inferDoubleSingle(t *ir.Infer, a *DoubleSingleAttrs) {
 		out = lead[0]
 	}
 	if want == 2 {
-		t.Need(ok, "C3", "%s of leading shapes %s and %s, which do not fit", a.Fn, ir.ShapeText(lead[0]), ir.ShapeText(lead[1]))
+		t.Need(ok, "C3", "%s of leading shapes %s and %s, expected leading shapes that fit", a.Fn, ir.ShapeText(lead[0]), ir.ShapeText(lead[1]))
 	}
 	t.Out(ir.Type{DType: ir.F32, Shape: append(slices.Clone(out), ir.D(2))})
 }
@@ -114,7 +114,7 @@ func inferPairReduce(t *ir.Infer, a *DoubleSingleAttrs, lead []ir.Dim) ([]ir.Dim
 		switch in := slices.Contains(axes, i); {
 		case !in:
 			out = append(out, d)
-		case a.Fn == "max" && !t.Need(!d.Is(0), "C3", "max over axis %d, which is empty", i):
+		case a.Fn == "max" && !t.Need(!d.Is(0), "C3", "max over axis %d, which is empty, expected an element", i):
 			return nil, false
 		case a.KeepDims:
 			out = append(out, ir.D(1))

@@ -100,7 +100,7 @@ func init() {
 // inferSpline checks what the three rows share; dy is the number of the operand that must have x's shape, or -1.
 func inferSpline(t *ir.Infer, a *SplineAttrs, coeff bool, dy int) {
 	x := t.Type(0)
-	t.Need(a.GridMin < a.GridMax, "C3", "grid_min %g is not below grid_max %g", a.GridMin, a.GridMax)
+	t.Need(a.GridMin < a.GridMax, "C3", "grid_min %g, expected below grid_max %g", a.GridMin, a.GridMax)
 	if !t.Need(len(x.Shape) >= 1, "C1", "x has rank 0, expected 1 or more") {
 		return
 	}

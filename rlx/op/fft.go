@@ -127,19 +127,19 @@ func (a *FftAttrs) Length(d ir.Dim) (n, entries ir.Dim) {
 func inferFft(t *ir.Infer, a *FftAttrs) {
 	x := t.Type(0)
 	axis, ok := wrap(a.Axis, len(x.Shape))
-	if !t.Need(ok, "C1", "axis %d, x has rank %d", a.Axis, len(x.Shape)) {
+	if !t.Need(ok, "C1", "axis %d, expected one of x, which has rank %d", a.Axis, len(x.Shape)) {
 		return
 	}
 	block, forward := a.Layout == "block", a.Real && !a.Inverse
 	out := x.DType
 	switch {
 	case block:
-		t.Need(ir.Float.Has(x.DType), "C2", "x has dtype %s, layout block takes one of %s", x.DType, ir.Float)
+		t.Need(ir.Float.Has(x.DType), "C2", "x has dtype %s, expected one of %s for layout block", x.DType, ir.Float)
 	case forward:
-		t.Need(x.DType == ir.F32, "C2", "x has dtype %s, a real transform of layout complex takes f32", x.DType)
+		t.Need(x.DType == ir.F32, "C2", "x has dtype %s, expected f32 for a real transform of layout complex", x.DType)
 		out = ir.C64
 	default:
-		t.Need(x.DType == ir.C64, "C2", "x has dtype %s, layout complex takes c64", x.DType)
+		t.Need(x.DType == ir.C64, "C2", "x has dtype %s, expected c64 for layout complex", x.DType)
 		if a.Real {
 			out = ir.F32
 		}

@@ -27,7 +27,7 @@ func tupleLength(t *ir.Infer, index []ir.Dim, axes int) (int, bool) {
 
 func inferGatherNd(t *ir.Infer, a *GatherNdAttrs) {
 	x, index, n := t.Type(0), t.Type(1).Shape, a.BatchDims
-	if !t.Need(n >= 0 && n < min(len(x.Shape), len(index)), "C1", "batch_dims %d, x has shape %v and index %v", n, x.Shape, index) ||
+	if !t.Need(n >= 0 && n < min(len(x.Shape), len(index)), "C1", "batch_dims %d, expected fewer than the axes of x %v and index %v", n, x.Shape, index) ||
 		!t.Need(same(x.Shape[:n], index[:n]), "C2", "x has shape %v and index %v, expected the first %d dims to be equal", x.Shape, index, n) {
 		return
 	}
@@ -108,7 +108,7 @@ func inferScatterElements(t *ir.Infer, a *ScatterElementsAttrs) {
 func inferGatherBackward(t *ir.Infer, a *SegmentAttrs) {
 	dy, index := t.Type(0), t.Type(1).Shape
 	rank := len(dy.Shape) - len(index) + 1
-	if !t.Need(rank >= 1, "C1", "dy has shape %v, which does not hold index's %v", dy.Shape, index) {
+	if !t.Need(rank >= 1, "C1", "dy has shape %v, expected one that holds index's %v", dy.Shape, index) {
 		return
 	}
 	k, ok := axisOf(t, a.Axis, rank)
@@ -126,7 +126,7 @@ func inferKvAppend(t *ir.Infer, a *KvAppendAttrs) {
 	}
 	fit := withDim(cache.Shape, k, rows[k])
 	t.Need(same(rows, fit), "C1", "rows have shape %v, expected %v", rows, fit)
-	t.Need(t.Has(2) != (a.Position != nil), "C2", "give the position as an operand or as an attribute, one of them")
+	t.Need(t.Has(2) != (a.Position != nil), "C2", "position is given %s, expected an operand or an attribute", map[bool]string{false: "nowhere", true: "twice"}[t.Has(2)])
 	if t.Has(2) {
 		p := t.Type(2).Shape
 		ok := len(p) == 0 || len(p) == 1 && (!p[0].Differs(ir.D(1)) || k != 0 && !p[0].Differs(cache.Shape[0]))
@@ -135,7 +135,7 @@ func inferKvAppend(t *ir.Infer, a *KvAppendAttrs) {
 		capacity, okC := cache.Shape[k].Static()
 		n, okN := rows[k].Static()
 		t.Need(*a.Position >= 0 && !(okC && okN && *a.Position > capacity-n), "C4",
-			"position %d and %s rows overflow the cache of %s", *a.Position, rows[k], cache.Shape[k])
+			"position %d and %s rows, expected a place within the cache of %s", *a.Position, rows[k], cache.Shape[k])
 	}
 	t.Out(cache)
 }

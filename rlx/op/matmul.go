@@ -98,7 +98,7 @@ func matMulShape(t *ir.Infer) ([]ir.Dim, bool) {
 		return nil, false
 	}
 	batch, ok := ir.Broadcast(batchA, batchB)
-	if !t.Need(ok, "C2", "batch dims of shapes %v and %v do not broadcast", a, b) {
+	if !t.Need(ok, "C2", "batch dims of shapes %v and %v do not broadcast, expected equal dims or 1", a, b) {
 		return nil, false
 	}
 	return slices.Concat(batch, m, n), true

@@ -53,7 +53,7 @@ func LogSoftmax(x ir.Value, axis int) ir.Value {
 		return softmax.Apply1(SoftmaxAttrs{axis}, x)
 	}
 	if _, ok := wrap(axis, x.Rank()); !ok || !ir.Float.Has(x.DType()) {
-		return x.Graph().Fail("LogSoftmax", fmt.Errorf("LogSoftmax: C1: axis %d of %s, expected an axis of a float tensor", axis, x.Type()))
+		return x.Graph().Fail("LogSoftmax", fmt.Errorf("LogSoftmax: C1: axis %d of %s, expected an axis of a float tensor", axis, x.Type()), x)
 	}
 	if x.Dim(axis).Is(0) {
 		return x // nothing to normalise, and max of nothing is an error
@@ -86,7 +86,7 @@ func init() {
 		Infer: func(t *ir.Infer, a *SoftmaxAttrs) {
 			x := t.Type(0)
 			_, ok := wrap(a.Axis, len(x.Shape))
-			t.Need(ok, "C1", "axis %d, x has rank %d", a.Axis, len(x.Shape))
+			t.Need(ok, "C1", "axis %d, expected one of x, which has rank %d", a.Axis, len(x.Shape))
 			t.Out(x)
 		},
 		Decompose: decomposeSoftmax,
@@ -97,7 +97,7 @@ func init() {
 func inferNorm(t *ir.Infer, a *LayerNormAttrs) {
 	x := t.Type(0)
 	axis, ok := wrap(a.Axis, len(x.Shape))
-	if !t.Need(ok, "C1", "axis %d, x has rank %d", a.Axis, len(x.Shape)) {
+	if !t.Need(ok, "C1", "axis %d, expected one of x, which has rank %d", a.Axis, len(x.Shape)) {
 		return
 	}
 	for i, name := range []string{"gamma", "beta"} {

@@ -83,7 +83,7 @@ func init() {
 		Infer: func(t *ir.Infer, a *BatchNormAttrs) {
 			x := t.Type(0)
 			axis, ok := wrap(a.Axis, len(x.Shape))
-			if t.Need(ok, "C1", "axis %d, x has rank %d", a.Axis, len(x.Shape)) {
+			if t.Need(ok, "C1", "axis %d, expected one of x, which has rank %d", a.Axis, len(x.Shape)) {
 				inferChannels(t, axis, a.Eps, "gamma", "beta", "mean", "var")
 			}
 		},
@@ -115,7 +115,7 @@ func inferGroupNorm(t *ir.Infer, a *GroupNormAttrs) {
 		return
 	}
 	c, known := t.Type(0).Shape[1].Static()
-	t.Need(!known || c%a.NumGroups == 0, "C4", "num_groups %d does not divide the %d channels of x", a.NumGroups, c)
+	t.Need(!known || c%a.NumGroups == 0, "C4", "num_groups is %d, expected a divisor of the %d channels of x", a.NumGroups, c)
 	inferChannels(t, 1, a.Eps, "gamma", "beta")
 }
 

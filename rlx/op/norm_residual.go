@@ -112,7 +112,7 @@ func init() {
 // stretches checks that operand i, called name, broadcasts one way to operand 0.
 func stretches(t *ir.Infer, i int, name string) {
 	p, x := t.Type(i).Shape, t.Type(0).Shape
-	t.Need(broadcasts(p, x), "C2", "%s of shape %v does not broadcast to %v", name, p, x)
+	t.Need(broadcasts(p, x), "C2", "%s of shape %v, expected one that broadcasts to %v", name, p, x)
 }
 
 func inferAdaLayerNorm(t *ir.Infer, a *AdaLayerNormAttrs) {
@@ -127,7 +127,7 @@ func inferAdaLayerNorm(t *ir.Infer, a *AdaLayerNormAttrs) {
 func inferResidualNorm(t *ir.Infer, a *LayerNormAttrs) {
 	x := t.Type(0)
 	axis, ok := wrap(a.Axis, len(x.Shape))
-	if !t.Need(ok, "C1", "axis %d, x has rank %d", a.Axis, len(x.Shape)) {
+	if !t.Need(ok, "C1", "axis %d, expected one of x, which has rank %d", a.Axis, len(x.Shape)) {
 		return
 	}
 	t.Need(same(t.Type(1).Shape, x.Shape), "C3", "residual has shape %v, expected %v", t.Type(1).Shape, x.Shape)

@@ -52,7 +52,7 @@ func numberLike(kind string, like ir.Value, n any) ir.Value {
 		f, isInt = n, false
 	default: // a named numeric type
 		if _, err := fmt.Sscan(fmt.Sprint(n), &f); err != nil {
-			return like.Graph().Fail(kind, fmt.Errorf("%s: %T is not a number", kind, n))
+			return like.Graph().Fail(kind, fmt.Errorf("%s: a %T, expected a number", kind, n), like)
 		}
 		isInt = false
 	}
@@ -62,7 +62,7 @@ func numberLike(kind string, like ir.Value, n any) ir.Value {
 	}
 	t, err := scalarOf(like.DType(), num)
 	if err != nil {
-		return like.Graph().Fail(kind, fmt.Errorf("%s: %w", kind, err))
+		return like.Graph().Fail(kind, fmt.Errorf("%s: %w", kind, err), like)
 	}
 	return like.Graph().Constant(t)
 }
@@ -79,7 +79,7 @@ func scalarOf(d ir.DType, n ir.Number) (*ir.Tensor, error) {
 	}
 	v, big, ok := n.Int()
 	if !ok || !fits(d, v, big) {
-		return nil, fmt.Errorf("%v is not a value of dtype %s", n, d)
+		return nil, fmt.Errorf("number %v, expected a value of dtype %s", n, d)
 	}
 	ir.PutInt(d, t.Bytes(), 0, v)
 	return t, nil
@@ -107,7 +107,7 @@ func wrapAxes[I int | int64](t *ir.Infer, c string, axes []I, rank int) ([]int, 
 	for k, a := range axes {
 		i, ok := wrap(int(a), rank)
 		if !t.Need(ok && int64(a) == int64(int(a)), c, "axis %d, expected in [%d, %d)", a, -rank, rank) ||
-			!t.Need(!seen[i], c, "axis %d is named twice", a) {
+			!t.Need(!seen[i], c, "axis %d is named twice, expected each once", a) {
 			return nil, false
 		}
 		seen[i], out[k] = true, i

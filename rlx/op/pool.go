@@ -92,7 +92,7 @@ func inferPool(t *ir.Infer, a *PoolAttrs) {
 	x := t.Type(0)
 	rank := len(x.Shape)
 	if !t.Need(rank >= 3 && rank <= 5, "C1", "x has rank %d, expected 3 to 5", rank) ||
-		!t.Need(a.Fn == "max" || ir.Float.Has(x.DType), "C2", "x has dtype %s, fn %s takes floats", x.DType, string(a.Fn)) {
+		!t.Need(a.Fn == "max" || ir.Float.Has(x.DType), "C2", "x has dtype %s, expected %s for fn %s", x.DType, ir.Float, string(a.Fn)) {
 		return
 	}
 	size := x.Shape[2:]

@@ -79,25 +79,25 @@ func inferDequantMoEWeights(t *ir.Infer, a *DequantMoEWeightsAttrs) {
 	}
 	elements, bytes := a.Scheme.Block()
 	k := ir.D(a.RowLength)
-	t.Need(a.RowLength%elements == 0, "C3", "%s: row_length %d is not a multiple of the block of %d weights", a.Scheme, a.RowLength, elements)
+	t.Need(a.RowLength%elements == 0, "C3", "%s: row_length %d, expected a multiple of the block of %d weights", a.Scheme, a.RowLength, elements)
 	row := k.FloorDiv(ir.D(elements)).Mul(ir.D(bytes))
 	if len(w) == 3 {
 		n, known := w[2].Static()
 		t.Need(!known || n%bytes == 0, "C3", "%s: rows of %d bytes, expected whole blocks of %d", a.Scheme, n, bytes)
 		if a.RowLength == 0 {
 			k = w[2].FloorDiv(ir.D(bytes)).Mul(ir.D(elements))
-			t.Need(!k.Is(0), "C9", "rows of 0 bytes and no row_length")
+			t.Need(!k.Is(0), "C9", "rows of 0 bytes, expected a row_length")
 		} else {
 			t.Need(!w[2].Differs(row), "C4", "%s: rows of %s bytes, expected %s for row_length %d", a.Scheme, w[2], row, a.RowLength)
 		}
 		t.Out(ir.Type{DType: a.Dtype, Shape: []ir.Dim{w[0], k, w[1]}})
 		return
 	}
-	if !t.Need(a.RowLength >= 1, "C9", "a flat bank without row_length") || !t.Need(a.NumExperts >= 1, "C9", "a flat bank without num_experts") {
+	if !t.Need(a.RowLength >= 1, "C9", "a flat bank without row_length, expected one") || !t.Need(a.NumExperts >= 1, "C9", "a flat bank without num_experts, expected one") {
 		return
 	}
 	total, known := w[0].Static()
-	t.Need(!known || total%a.NumExperts == 0, "C9", "num_experts %d does not divide the bank's %d bytes", a.NumExperts, total)
+	t.Need(!known || total%a.NumExperts == 0, "C9", "num_experts is %d, expected a divisor of the bank's %d bytes", a.NumExperts, total)
 	each := w[0].FloorDiv(ir.D(a.NumExperts))
 	size, static := row.Static()
 	t.Need(!known || !static || total/a.NumExperts%size == 0, "C3", "%s: %d bytes of an expert, expected whole rows of %d", a.Scheme, total/a.NumExperts, size)

@@ -91,10 +91,10 @@ func (p packed) only(dtypes ir.DTypeSet) bool {
 func (p packed) side(i int, required, allowed bool, dtypes ir.DTypeSet) bool {
 	name := p.sideName(i)
 	if !p.t.Has(1 + i) {
-		return p.t.Need(!required, "C2", "%s: %s is missing", p.a.Scheme, name)
+		return p.t.Need(!required, "C2", "%s: %s is missing, expected a tensor", p.a.Scheme, name)
 	}
 	d := p.t.Type(1 + i).DType
-	return p.t.Need(allowed, "C2", "%s: takes no %s", p.a.Scheme, name) &&
+	return p.t.Need(allowed, "C2", "%s: %s is given, expected none: the scheme takes no %[2]s", p.a.Scheme, name) &&
 		p.t.Need(dtypes.Has(d), "C2", "%s: %s has dtype %s, expected one of %s", p.a.Scheme, name, d, dtypes)
 }
 
@@ -117,7 +117,7 @@ func (p packed) gguf() ir.Dim {
 	}
 	elements, bytes := s.Block()
 	k, known := p.k.Static()
-	p.t.Need(!known || k%elements == 0, "C3", "%s: K %d is not a multiple of the block of %d weights", s, k, elements)
+	p.t.Need(!known || k%elements == 0, "C3", "%s: K is %d, expected a multiple of the block of %d weights", s, k, elements)
 	row := p.k.FloorDiv(ir.D(elements)).Mul(ir.D(bytes))
 	if len(w) == 2 {
 		p.t.Need(!w[1].Differs(row), "C4", "%s: w has rows of %s bytes, expected %s for K %s", s, w[1], row, p.k)

@@ -220,7 +220,7 @@ func inferReduce(t *ir.Infer, a *ReduceAttrs) {
 				kept = kept && known && n != 0
 			}
 		}
-		t.Need(!reduced.Is(0) || !kept, "C3", "%s of no elements: x has shape %v, axes %v", a.Fn, x.Shape, a.Axes)
+		t.Need(!reduced.Is(0) || !kept, "C3", "%s of no elements: x has shape %v, expected none that is empty over axes %v", a.Fn, x.Shape, a.Axes)
 	}
 	t.Out(ir.Type{DType: x.DType, Shape: reducedShape(x.Shape, on, a.KeepDims)})
 }

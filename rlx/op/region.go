@@ -164,7 +164,7 @@ func BodyNode(n *ir.Node) bool {
 
 // regionBody checks the body for operands of the given types and returns it with one output for each result.
 func regionBody(t *ir.Infer, body *ir.Graph, types []ir.Type, c1, c2 string) (*ir.Graph, bool) {
-	if body != nil && !t.Need(body.NumInputs() == len(types), c1, "body takes %d inputs, got %d operands", body.NumInputs(), len(types)) {
+	if body != nil && !t.Need(body.NumInputs() == len(types), c1, "body takes %d inputs, expected the %d operands", body.NumInputs(), len(types)) {
 		return body, false
 	}
 	if body = t.Sub(body, "body", elements(types)); !t.OK() {
@@ -179,7 +179,7 @@ func regionBody(t *ir.Infer, body *ir.Graph, types []ir.Type, c1, c2 string) (*i
 			t.Need(BodyNode(n), c2, "%s in the body, expected elementwise kinds over %s", n, regional)
 		}
 	}
-	t.Need(len(body.Outputs) > 0, c2, "body has no outputs")
+	t.Need(len(body.Outputs) > 0, c2, "body has no outputs, expected at least one")
 	return body, t.OK()
 }
 
@@ -226,7 +226,7 @@ func inferElementwiseRegion(t *ir.Infer, a *ElementwiseRegionAttrs) {
 		}
 	}
 	shape, ok := ir.Broadcast(shapesOf(types)...)
-	if t.Need(ok, "C3", "shapes %v do not broadcast", shapesOf(types)) {
+	if t.Need(ok, "C3", "shapes %v do not broadcast, expected equal dims or 1 from the last axis on", shapesOf(types)) {
 		t.Out(results(a.Body, shape)...)
 	}
 }
@@ -292,8 +292,8 @@ func inferBatchElementwiseRegion(t *ir.Infer, a *BatchElementwiseRegionAttrs) {
 			}
 		}
 		one, ok := ir.Broadcast(append([][]ir.Dim{x.Shape}, shapesOf(types[n:])...)...)
-		if !t.Need(ok, "C3", "slice %d of shape %v does not broadcast with %v", i, x.Shape, shapesOf(types[n:])) ||
-			!t.Need(len(one) == len(x.Shape), "C7", "a shared operand raises the rank of slice %d from %d to %d", i, len(x.Shape), len(one)) {
+		if !t.Need(ok, "C3", "slice %d of shape %v, expected one that broadcasts with %v", i, x.Shape, shapesOf(types[n:])) ||
+			!t.Need(len(one) == len(x.Shape), "C7", "a shared operand raises the rank of slice %d to %d, expected %d", i, len(one), len(x.Shape)) {
 			return
 		}
 		shape, total = one, total.Add(one[0])
@@ -351,7 +351,7 @@ func inferReduceRegion(t *ir.Infer, a *ReduceRegionAttrs) {
 		return
 	}
 	shape, ok := ir.Broadcast(shapesOf(types)...)
-	if !t.Need(ok, "C3", "shapes %v do not broadcast", shapesOf(types)) || !t.Need(len(a.Body.Outputs) == 1, "C3", "body has %d outputs, expected 1", len(a.Body.Outputs)) {
+	if !t.Need(ok, "C3", "shapes %v do not broadcast, expected equal dims or 1 from the last axis on", shapesOf(types)) || !t.Need(len(a.Body.Outputs) == 1, "C3", "body has %d outputs, expected 1", len(a.Body.Outputs)) {
 		return
 	}
 	x := results(a.Body, shape)[0]

@@ -120,7 +120,7 @@ func init() {
 
 func inferTransformRegion(t *ir.Infer, a *TransformRegionAttrs) {
 	list, ok := a.Steps.List()
-	if !t.Need(ok, "C1", "steps %v are not coded as steps", []int64(a.Steps)) {
+	if !t.Need(ok, "C1", "steps %v, expected steps as StepsOf codes them", []int64(a.Steps)) {
 		return
 	}
 	x := t.Type(0)

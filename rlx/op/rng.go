@@ -131,7 +131,7 @@ func SeedOr(own ir.Number, run uint64) uint64 {
 
 // inferRandom is the result type of the random kinds.
 func inferRandom(t *ir.Infer, shape []ir.Dim, d ir.DType, seed ir.Number) {
-	if !t.Need(t.Has(0) || shape != nil, "C1", "no shape: neither attribute shape nor operand like is given") {
+	if !t.Need(t.Has(0) || shape != nil, "C1", "no shape, expected attribute shape or operand like") {
 		return
 	}
 	for _, n := range shape {

@@ -56,16 +56,16 @@ func inferReshape(t *ir.Infer, a *ReshapeAttrs) {
 	free := -1
 	for i, d := range a.Shape {
 		n, static := d.Static()
-		t.Need(!static || n >= -1, "C1", "shape %v has an entry below -1", a.Shape)
+		t.Need(!static || n >= -1, "C1", "shape %v has an entry below -1, expected entries >= -1", a.Shape)
 		if d.Is(-1) {
-			t.Need(free < 0, "C2", "shape %v has more than one -1", a.Shape)
+			t.Need(free < 0, "C2", "shape %v has more than one -1, expected at most one", a.Shape)
 			free = i
 		}
 	}
 	known := ir.D(1)
 	for i, d := range a.Shape {
 		if d.Is(0) && !a.AllowZero {
-			if !t.Need(i < len(x.Shape), "C5", "shape %v copies dim %d of x, which has shape %v", a.Shape, i, x.Shape) {
+			if !t.Need(i < len(x.Shape), "C5", "shape %v copies dim %d, expected one of x %v", a.Shape, i, x.Shape) {
 				return
 			}
 			out[i] = x.Shape[i]
@@ -76,15 +76,15 @@ func inferReshape(t *ir.Infer, a *ReshapeAttrs) {
 	}
 	count := ir.Count(x.Shape)
 	if free >= 0 {
-		t.Need(!known.Is(0), "C4", "-1 beside a length of 0 in shape %v is ambiguous, x has shape %v", a.Shape, x.Shape)
+		t.Need(!known.Is(0), "C4", "-1 beside a length of 0 in shape %v is ambiguous, expected lengths that decide it for x %v", a.Shape, x.Shape)
 		if n, ok := count.Static(); ok {
 			if k, ok := known.Static(); ok && k > 0 {
-				t.Need(n%k == 0, "C3", "the %d elements of x %v do not fit shape %v", n, x.Shape, a.Shape)
+				t.Need(n%k == 0, "C3", "shape %v, expected one for the %d elements of x %v", a.Shape, n, x.Shape)
 			}
 		}
 		out[free] = count.FloorDiv(known)
 	} else {
-		t.Need(!known.Differs(count), "C3", "the %s elements of x %v do not fit shape %v", count, x.Shape, a.Shape)
+		t.Need(!known.Differs(count), "C3", "shape %v, expected one for the %s elements of x %v", a.Shape, count, x.Shape)
 	}
 	t.Out(ir.Type{DType: x.DType, Shape: out})
 }
@@ -118,7 +118,7 @@ func permutation(perm []int64, rank int) ([]int, bool) {
 func inferTranspose(t *ir.Infer, a *TransposeAttrs) {
 	x := t.Type(0)
 	perm, ok := permutation(a.Perm, len(x.Shape))
-	if !t.Need(ok, "C1", "perm %d is not a permutation of the %d axes of x", a.Perm, len(x.Shape)) {
+	if !t.Need(ok, "C1", "perm %d, expected a permutation of the %d axes of x", a.Perm, len(x.Shape)) {
 		return
 	}
 	out := make([]ir.Dim, len(perm))
@@ -139,8 +139,8 @@ func inferNarrow(t *ir.Infer, a *NarrowAttrs) {
 		if start < 0 {
 			start += d
 		}
-		t.Need(start >= 0, "C1", "start %d, axis %d has length %d", a.Start, a.Axis, d)
-		t.Need(start <= d && a.Length <= d-start, "C3", "start %d and length %d run past length %d of axis %d", a.Start, a.Length, d, a.Axis)
+		t.Need(start >= 0, "C1", "start %d, expected at least %d for axis %d", a.Start, -d, a.Axis)
+		t.Need(start <= d && a.Length <= d-start, "C3", "start %d and length %d, expected a range within length %d of axis %d", a.Start, a.Length, d, a.Axis)
 	}
 	t.Out(ir.Type{DType: x.DType, Shape: withDim(x.Shape, k, ir.D(a.Length))})
 }
@@ -178,7 +178,7 @@ func inferSlice(t *ir.Infer, a *SliceAttrs) {
 	}
 	out := append([]ir.Dim{}, x.Shape...)
 	for i, k := range wrapped {
-		if !t.Need(a.step(i) != 0, "C1", "step of axis %d is 0", axes[i]) {
+		if !t.Need(a.step(i) != 0, "C1", "step of axis %d is 0, expected another number", axes[i]) {
 			return
 		}
 		out[k] = sliceLength(x.Shape[k], a.Starts[i], a.Ends[i], a.step(i))
@@ -300,14 +300,14 @@ func inferExpand(t *ir.Infer, a *ExpandAttrs) {
 			want = a.Shape[k]
 		}
 		n, static := want.Static()
-		t.Need(!static || n >= -1, "C1", "shape %v has an entry below -1", a.Shape)
+		t.Need(!static || n >= -1, "C1", "shape %v has an entry below -1, expected entries >= -1", a.Shape)
 		switch {
 		case want.Is(-1) || want.Is(1) || have == want:
 			out[i] = have
 		case have.Is(1):
 			out[i] = want
 		case have.IsStatic() && static:
-			t.Need(false, "C2", "x has shape %v, which does not broadcast with %v", x.Shape, a.Shape)
+			t.Need(false, "C2", "x has shape %v, expected one that broadcasts with %v", x.Shape, a.Shape)
 			return
 		case have.IsStatic(): // the symbol turns out to be 1, -1 or this
 			out[i] = have

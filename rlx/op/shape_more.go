@@ -164,7 +164,7 @@ func inferInterpolate3d(t *ir.Infer, a *Interpolate3dAttrs) {
 		return
 	}
 	for i, m := range a.Sizes {
-		t.Need(!s[2+i].Is(0) || m == 0, "C3", "axis %d is empty and cannot have length %d", 2+i, m)
+		t.Need(!s[2+i].Is(0) || m == 0, "C3", "length %d for axis %d, expected 0: it is empty", m, 2+i)
 	}
 	t.Out(ir.Type{DType: t.Type(0).DType, Shape: joined(s[:2], ir.Dims(a.Sizes...))})
 }

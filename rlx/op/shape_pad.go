@@ -130,7 +130,7 @@ func inferPad(t *ir.Infer, a *PadAttrs) {
 	}
 	if a.Value.Present() {
 		_, err := scalarOf(x.DType, a.Value)
-		t.Need(err == nil, "C4", "value: %v", err)
+		t.Need(err == nil, "C4", "value %s, expected one of dtype %s", a.Value, x.DType)
 	}
 	out := append([]ir.Dim{}, x.Shape...)
 	for k, d := range x.Shape {
@@ -143,8 +143,8 @@ func inferPad(t *ir.Infer, a *PadAttrs) {
 				crop = ir.D(maxInt64)
 			}
 			c, _ := crop.Static()
-			t.Need(c <= n, "C2", "padding %d and %d of axis %d crop more than its length %d", b, e, k, n)
-			t.Need(a.Mode == PadConstant || c < n || b <= 0 && e <= 0, "C3", "mode %s on axis %d, which is empty", string(a.Mode), k)
+			t.Need(c <= n, "C2", "padding %d and %d of axis %d, expected to crop at most its length %d", b, e, k, n)
+			t.Need(a.Mode == PadConstant || c < n || b <= 0 && e <= 0, "C3", "mode %s on axis %d, which is empty, expected mode constant", string(a.Mode), k)
 		}
 	}
 	t.Out(ir.Type{DType: x.DType, Shape: out})
@@ -238,7 +238,7 @@ func inferTile(t *ir.Infer, a *TileAttrs) {
 	out := append([]ir.Dim{}, x.Shape...)
 	for k, r := range a.Repeats {
 		n, static := r.Static()
-		t.Need(!static || n >= 0, "C2", "repeats has the negative entry %d", n)
+		t.Need(!static || n >= 0, "C2", "repeats has the negative entry %d, expected entries >= 0", n)
 		out[k] = out[k].Mul(r)
 	}
 	t.Out(ir.Type{DType: x.DType, Shape: out})

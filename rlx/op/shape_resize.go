@@ -136,7 +136,7 @@ func inferResize(t *ir.Infer, a *ResizeAttrs) {
 			out[k] = scaledDim(t, k, x.Shape[k], s)
 		}
 		m, static := out[k].Static()
-		t.Need(!x.Shape[k].Is(0) || !static || m == 0, "C4", "axis %d is empty and cannot have length %d", k, m)
+		t.Need(!x.Shape[k].Is(0) || !static || m == 0, "C4", "length %d for axis %d, expected 0: it is empty", m, k)
 	}
 	t.Out(ir.Type{DType: x.DType, Shape: out})
 }

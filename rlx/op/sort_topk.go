@@ -103,7 +103,7 @@ func init() {
 				return
 			}
 			n, known := x.Shape[axis].Static()
-			t.Need(a.K >= 0 && (!known || a.K <= n), "C1", "k is %d, axis %d has %s elements", a.K, a.Axis, x.Shape[axis])
+			t.Need(a.K >= 0 && (!known || a.K <= n), "C1", "k is %d, expected 0 to %s, the length of axis %d", a.K, x.Shape[axis], a.Axis)
 			countsAxis(t, a.IndexDtype, x.Shape[axis])
 			shape := append([]ir.Dim{}, x.Shape...)
 			shape[axis] = ir.D(a.K)

@@ -20,6 +20,14 @@ const Operand *operand_like(const Operand &o, const Command &c) {
   return nullptr;
 }
 
+// Whether a command after command i reads the value.
+bool read_after(const rlx_program &body, uint32_t i, int64_t code) {
+  for (i++; i < body.num_commands; i++)
+    for (uint32_t k = 0; k < body.command(i).num_in; k++)
+      if (body.command(i).detail[1 + k] == code) return true;
+  return false;
+}
+
 bool single(const Operand &o) { return o.present && o.count == 1; }
 
 template <class T> void gather_doubled(char *to, const Source &s, int64_t begin, int64_t n) {
@@ -85,6 +93,8 @@ Region::Region(const Command &c, uint32_t num_inputs)
 int32_t Region::number(Command &c) {
   if (num_bodies(c) != 1 || body->slots[RLX_INPUT] != inputs || body->slots[RLX_OUTPUT] != outputs) return RLX_BAD_WORDS;
   inner = constants = 0, width = 1;
+  for (uint32_t j = 0; j < inputs; j++)  // also those that no command reads
+    if (rlx_dtype_sizes[operand(j).dtype] > width) width = rlx_dtype_sizes[operand(j).dtype];
   for (uint32_t i = 0; i < body->num_commands; i++) {
     Command &b = body->command(i);
     if (b.num_out != 1 || b.num_in == 0 || b.num_in > uint32_t(elementwise::MAX_IN) || !single(b.out[0])) return RLX_BAD_WORDS;
@@ -225,6 +235,7 @@ void Region::build() {
       s.work = elementwise::work_of(b, isa);
     }
     s.out = int32_t(start[b.detail[0] >> 32] + uint32_t(b.detail[0]));
+    s.work.stream = b.detail[0] >> 32 == OUTPUT && (streamed >> uint32_t(b.detail[0]) & 1) != 0 && !read_after(*body, i, b.detail[0]);
     for (uint32_t k = 0; k < uint32_t(elementwise::MAX_IN); k++) {
       const int64_t code = b.detail[1 + (k < b.num_in ? k : 0)];
       const uint32_t v = start[code >> 32] + uint32_t(code);
@@ -295,6 +306,7 @@ void tiles(void *ctx, int64_t begin, int64_t end, int slot) {
     if (r.rows) r.run_rows(table, j.results, at, 1, n, 0);
     else r.run(table, j.results, at, n, j.first + at);
   }
+  if (r.streamed != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 }  // namespace

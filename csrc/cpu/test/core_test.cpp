@@ -42,6 +42,32 @@ void walk() {
   check(n == 1, "rank 0 has one run");
 }
 
+// Shapes of more than 2^31 elements, which no memory is behind: where their last elements lie, by hand.
+void far() {
+  const struct {
+    int64_t dims[3], strides[1][RLX_MAX_RANK], begin, at, back;  // the element `begin` of the walk is at `at`, the last one at `back`
+  } cases[] = {
+      {{1, 46341, 46341}, {{0, 46341, 1}}, 2147441939, 2147441939, 2147488280},          // from the end of the last row but one
+      {{131072, 128, 128}, {{16384, 128, 1}}, 2147483520, 2147483520, 2147483647},       // the last row begins 128 before 2^31
+      {{131072, 128, 128}, {{16384, 1, 128}}, 2147483520, 2147467391, 2147483647},       // transposed: 131071 * 16384 + 127
+      {{1, 24901, 131072}, {{0, 131072, 1}}, 3263692800, 3263692800, 3263823871},        // row 24900
+      {{1, 24901, 131072}, {{0, -131072, -1}}, 3263692800, -3263692800, -3263823871},    // the same from behind
+      {{2, 65536, 65536}, {{5000000000, 0, 65536}}, 8589869056, 5000000000, 9294901760}, // an axis stands still: 5e9 + 65535 * 65536
+  };
+  for (const auto &c : cases) {
+    const int64_t end = c.dims[0] * c.dims[1] * c.dims[2];
+    int64_t left = end - c.begin, at = 0;
+    bool first = true;
+    for (Walk<1> w(c.dims, 3, c.strides, c.begin, end); w.next(); left -= w.n, first = false) {
+      if (first) check(w.at[0] == c.at, "offset of a far element");
+      at = w.at[0] + (w.n - 1) * w.step[0];
+    }
+    check(left == 0 && at == c.back, "offset of the last element");
+  }
+  int64_t dims[] = {131072, 128, 128}, strides[1][RLX_MAX_RANK] = {{16384, 128, 1}};
+  check(merge_axes(dims, 3, strides, 1) == 1 && dims[0] == int64_t(1) << 31 && strides[0][0] == 1, "merge_axes beyond 31 bits");
+}
+
 void merge() {
   int64_t dims[] = {2, 1, 3, 4, 5}, strides[2][RLX_MAX_RANK] = {{60, 7, 20, 5, 1}, {0, 9, 20, 5, 1}};
   check(merge_axes(dims, 5, strides, 2) == 2 && dims[0] == 2 && dims[1] == 60 && strides[0][0] == 60 && strides[1][0] == 0 && strides[1][1] == 1, "merge_axes");
@@ -114,6 +140,7 @@ void borrow() {
 
 int main() {
   walk();
+  far();
   merge();
   cache();
   borrow();

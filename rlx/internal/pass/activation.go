@@ -9,10 +9,12 @@ import (
 
 // Activations finds functions of the unary table that a model spells out. The function sees fewer roundings than its parts. At x = -inf, where a
 // spelled-out x * 0 gives NaN, silu, mish and the GELUs give 0.
-// Hard swish gives 0 there too, and stays finite for x so large that a spelled-out x * (x + 3) or x * 6 overflows.
+// Hard swish gives 0 there too, and stays finite for x so large that a spelled-out x * (x + 3) or x * 6 overflows. Softsign gives 1 and -1 at the
+// infinities, where the quotient is NaN. Everywhere else a NaN and an infinity come out of both.
 var Activations = Pass{Name: "activation", Rounds: true, Doc: "GELU, SiLU, hard swish and others that are spelled out become one function", Rules: []Rule{
 	{"gelu", geluRule}, {"gelu_tanh", geluTanhRule}, {"silu", siluRule}, {"mish", mishRule}, {"hard_swish", hardSwishRule},
-	{"hard_sigmoid", hardSigmoidRule}, {"relu", reluRule},
+	{"hard_sigmoid", hardSigmoidRule}, {"relu", reluRule}, {"leaky_relu", leakyReluRule}, {"elu", eluRule}, {"elu by sum", eluSumRule},
+	{"selu", seluRule}, {"softsign", softsignRule}, {"softplus", softplusRule}, {"log_sigmoid", logSigmoidRule},
 }}
 
 // gate is the node as x times one other factor and a number: x is what both share. f says what the other factor is made of; it
@@ -41,15 +43,14 @@ func (m *Match) onePlus(v ir.Value, fn op.UnaryFn) (u ir.Value, ok bool) {
 	if !ok || c != 1 || !m.Single(s) {
 		return u, false
 	}
-	u, ok = asUnary(s, fn)
-	return u, ok && m.Single(u)
+	return asUnary(s, fn)
 }
 
 // geluRule: x * 1/2 * (1 + erf(x / sqrt 2)).
 func geluRule(m *Match) []ir.Value {
 	return gate(m, func(x, other ir.Value, c float64) ir.Value {
 		u, ok := m.onePlus(other, "erf")
-		if !ok || c != 0.5 {
+		if !ok || c != 0.5 || !m.Single(u) {
 			return ir.Value{}
 		}
 		if k, ok := m.scaled(u, x); !ok || !close(x.DType(), k, math.Sqrt2/2) {
@@ -63,7 +64,7 @@ func geluRule(m *Match) []ir.Value {
 func geluTanhRule(m *Match) []ir.Value {
 	return gate(m, func(x, other ir.Value, c float64) ir.Value {
 		u, ok := m.onePlus(other, "tanh")
-		if !ok || c != 0.5 || !m.geluArgument(u, x) {
+		if !ok || c != 0.5 || !m.Single(u) || !m.geluArgument(u, x) {
 			return ir.Value{}
 		}
 		return op.GeluTanh(x)

@@ -18,6 +18,7 @@ var Algebra = Pass{
 		{"division by a power of two", reciprocalRule},
 		{"constants of integers", integerConstantsRule},
 		{"nested bounds", nestedBoundsRule},
+		{"clamp", clampRule},
 		{"clamp of clamp", clampClampRule},
 		{"equal operands", equalOperandsRule},
 		{"repeated function", repeatedRule},

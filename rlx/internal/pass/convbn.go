@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -11,38 +12,39 @@ import (
 // batch norm, and products and sums with constants. The new weights are computed in f64 and rounded once, so that only the rounding of inner steps
 // changes, and what an inner sum beyond the largest number made of it. A chain stays as it is where
 //   - the weights or a constant of it are not known, or have other readers, or anything but the next node reads an inner value
-//   - a factor, a summand or a new weight is no finite number, or a weight gets so small that it loses digits or vanishes
+//   - a factor, a summand or a new weight is no finite number, or a weight vanishes
+//   - a weight gets so small that it loses digits. One that is subnormal already, as those of dead channels are, may: with the largest input it
+//     is wrong by less than the op's tolerance, if there are few of them
 //   - there is nothing but one addition
 //   - the numbers are f16 or bf16.
 var ConvScale = Pass{Name: "convbn", Rounds: true, Doc: "batch norms and factors of channels go into the weights of the convolution in front of them", Run: foldConvs}
 
-func foldConvs(g *ir.Graph) (*ir.Graph, error) {
+func foldConvs(g *ir.Graph, count map[string]int) (*ir.Graph, error) {
 	uses, readers := usesOf(g), map[ir.Value]*ir.Node{}
 	for _, n := range g.Nodes {
 		for _, v := range n.In {
 			readers[v] = n
 		}
 	}
-	folded := map[*ir.Node]*channelChain{} // by last node
+	folded := map[*ir.Node]*channelChain{} // by each of their nodes
 	for _, n := range g.Nodes {
 		if c := newChannelChain(n, uses); c != nil {
 			for c.last.Types[0].Equal(n.Types[0]) && uses[c.last.Out(0)] == 1 && c.takes(readers[c.last.Out(0)]) {
 			}
 			if c.worthwhile() && c.weigh() {
-				folded[c.last] = c
+				for _, n := range c.nodes {
+					folded[n] = c
+					count[n.Row.Name]++
+				}
 			}
 		}
 	}
 	if len(folded) == 0 {
 		return g, nil
 	}
-	input := map[*ir.Node]ir.Value{} // of the convolutions, in the new graph
 	out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
-		if n.Row.Family == "conv" && len(in) > 0 {
-			input[n] = in[0]
-		}
 		if c := folded[n]; c != nil {
-			return c.build(to, input[c.conv])
+			return c.build(to, n, in)
 		}
 		return nil, nil
 	})
@@ -55,11 +57,12 @@ func foldConvs(g *ir.Graph) (*ir.Graph, error) {
 // channelChain is a convolution and the nodes behind it that make factor*y + shift of it, with numbers for each channel.
 type channelChain struct {
 	conv, last    *ir.Node
+	nodes         []*ir.Node // from conv to last
 	weights       *ir.Tensor
 	factor, shift []float64
-	scaled        bool // by anything but 1
-	shifted       bool // by anything, if only by 0: -0 + 0 is 0
-	length        int
+	scaled        bool     // by anything but 1
+	shifted       bool     // by anything, if only by 0: -0 + 0 is 0
+	built         ir.Value // the new convolution
 }
 
 // newChannelChain is the chain of a convolution alone; nil for other nodes, and where its weights cannot be replaced.
@@ -74,7 +77,7 @@ func newChannelChain(n *ir.Node, uses map[ir.Value]int) *channelChain {
 	if d := n.Types[0].DType; !ok || w == nil || uses[n.In[1]] != 1 || d != ir.F32 && d != ir.F64 {
 		return nil
 	}
-	c := &channelChain{conv: n, last: n, weights: w, factor: make([]float64, channels), shift: make([]float64, channels)}
+	c := &channelChain{conv: n, last: n, nodes: []*ir.Node{n}, weights: w, factor: make([]float64, channels), shift: make([]float64, channels)}
 	for k := range c.factor {
 		c.factor[k] = 1
 	}
@@ -118,7 +121,7 @@ func (c *channelChain) takes(n *ir.Node) bool {
 		c.factor[k], c.shift[k] = c.after(k, factor, shift)
 	}
 	c.last = n
-	c.length++
+	c.nodes = append(c.nodes, n)
 	return true
 }
 
@@ -215,30 +218,31 @@ func tensorNumbers(v ir.Value, count int) []float64 {
 }
 
 // worthwhile says whether folding leaves fewer nodes.
-func (c *channelChain) worthwhile() bool { return c.scaled || c.length > 1 }
+func (c *channelChain) worthwhile() bool { return c.scaled || len(c.nodes) > 2 }
 
-// weigh puts the factors into the weights. It is false where a weight loses digits, vanishes or is no finite number.
+// weigh puts the factors into the weights. It is false where a weight loses digits that matter, vanishes or is no finite number.
 func (c *channelChain) weigh() bool {
 	d := c.weights.DType()
-	least, most := 0x1p-126, float64(math.MaxFloat32)
+	l := floatLimits{least: 0x1p-126, step: 0x1p-149, most: math.MaxFloat32}
 	if d == ir.F64 {
-		least, most = 0x1p-1022, math.MaxFloat64
+		l = floatLimits{least: 0x1p-1022, step: 0x1p-1074, most: math.MaxFloat64}
 	}
 	out, err := ir.Zeros(d, c.weights.Shape()...)
 	if err != nil {
 		return false
 	}
-	channel := c.channelOf()
-	for i := range c.weights.Len() {
-		v, f := c.weights.Float(i), c.factor[channel(i)]
-		w := v * f
-		if math.Abs(w) > most || !finite(w) || v != 0 && f != 0 && math.Abs(w) < min(least, math.Abs(v)) {
+	run, channel := c.runs()
+	size, lossy := run*d.Size(), make([]int, len(c.factor))
+	allowed := int(c.conv.Row.Tol.Abs / (l.step * l.most / 2)) // wrong by half a step each
+	for j := range len(out.Bytes()) / max(size, 1) {
+		k := channel(j)
+		n, ok := l.scale(d, out.Bytes()[j*size:(j+1)*size], c.weights.Bytes()[j*size:(j+1)*size], c.factor[k])
+		if lossy[k] += n; !ok || lossy[k] > allowed {
 			return false
 		}
-		ir.PutFloat(d, out.Bytes(), i, w)
 	}
 	for _, s := range c.shift {
-		if math.Abs(s) > most {
+		if math.Abs(s) > l.most {
 			return false
 		}
 	}
@@ -246,41 +250,82 @@ func (c *channelChain) weigh() bool {
 	return true
 }
 
-// channelOf gives the channel of the result that element i of the weights belongs to: [O, C/groups, k..], transposed [C, O/groups, k..].
-func (c *channelChain) channelOf() func(i int) int {
+// floatLimits are the least normal number of a dtype, the distance of those below it, and the largest number.
+type floatLimits struct{ least, step, most float64 }
+
+// scale writes the numbers of from times f to to, and counts those that lose digits, all of which are subnormal. ok is false where another one does, or
+// one vanishes or is no finite number.
+func (l floatLimits) scale(d ir.DType, to, from []byte, f float64) (lossy int, ok bool) {
+	for i := range len(from) / d.Size() {
+		var v float64
+		if d == ir.F32 {
+			v = float64(math.Float32frombits(binary.LittleEndian.Uint32(from[4*i:])))
+		} else {
+			v = ir.FloatAt(d, from, i)
+		}
+		w := v * f
+		if d == ir.F32 {
+			binary.LittleEndian.PutUint32(to[4*i:], math.Float32bits(float32(w)))
+		} else {
+			ir.PutFloat(d, to, i, w)
+		}
+		if size := math.Abs(w); size >= l.least && size <= l.most || v == 0 {
+			continue
+		} else if !(size < l.least) {
+			return 0, false
+		}
+		r := ir.FloatAt(d, to, i)
+		if f == 0 || r == w && r != 0 && d == ir.F32 { // w itself is rounded for f64
+			continue
+		}
+		if lossy++; r == 0 || math.Abs(v) >= l.least {
+			return 0, false
+		}
+	}
+	return lossy, true
+}
+
+// runs are the stretches of weights that belong to one channel of the result: their length, and the channel of each. Weights are [O, C/groups, k..],
+// transposed [C, O/groups, k..].
+func (c *channelChain) runs() (length int, channel func(j int) int) {
 	shape, inner := c.weights.Shape(), 1
 	for _, d := range shape[2:] {
 		inner *= int(d)
 	}
 	a, transposed := c.conv.Attrs.(*op.ConvTransposeAttrs)
 	if !transposed {
-		row := inner * int(shape[1])
-		return func(i int) int { return i / row }
+		return inner * int(shape[1]), func(j int) int { return j }
 	}
 	per, rows := int(shape[1]), int(shape[0]/a.Groups)
-	return func(i int) int { return i/(inner*per)/rows*per + i/inner%per }
+	return inner, func(j int) int { return j/per/rows*per + j%per }
 }
 
-// build appends the convolution of x with the new weights, and the addition.
-func (c *channelChain) build(to *ir.Graph, x ir.Value) ([]ir.Value, error) {
-	weights := to.Constant(c.weights).Named(c.conv.In[1].Node().Name + ".folded")
-	conv, err := to.Add(c.conv.Row, c.conv.Name, c.conv.Attrs, x, weights)
-	if err != nil {
-		return nil, err
-	}
-	conv.From = c.conv.From
-	if !c.shifted {
+// build gives what stands for n, a node of the chain: the convolution with the new weights, and behind the last node the addition.
+func (c *channelChain) build(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
+	if n == c.conv {
+		weights := to.Constant(c.weights).Named(n.In[1].Node().Name + ".folded")
+		conv, err := to.Add(n.Row, n.Name, n.Attrs, in[0], weights)
+		if err != nil {
+			return nil, err
+		}
+		conv.Inherit(n)
+		c.built = conv.Out(0)
 		return conv.Results(), nil
+	}
+	if n != c.last || !c.shifted {
+		c.built.Node().Absorb(n)
+		return []ir.Value{c.built}, nil
 	}
 	shift, err := c.summand()
 	if err != nil {
 		return nil, err
 	}
-	y := to.WithOrigin(c.last.From, func() []ir.Value { return []ir.Value{op.Add(conv.Out(0), to.Constant(shift))} })
-	if to.Err() == nil {
-		y[0].Named(c.last.Name)
+	y := op.Add(c.built, to.Constant(shift)).Named(n.Name)
+	if err := to.Err(); err != nil {
+		return nil, err
 	}
-	return y, to.Err()
+	y.Node().Inherit(n)
+	return []ir.Value{y}, nil
 }
 
 // summand is what is added to the channels, [1, C, 1..].

@@ -93,7 +93,7 @@ func TestConvScale(t *testing.T) {
 		for _, x := range tests {
 			t.Run(c.name+"/"+x.name, func(t *testing.T) {
 				g := convGraph(c.conv, randoms(r, -1, 1, c.w...), x.f)
-				out := apply(t, g, pass.ConvScale.Run)
+				out := passed(t, g, pass.ConvScale)
 				want := "Input Constant " + c.row
 				if x.want == "Add" {
 					want += " Constant Binary"
@@ -167,7 +167,7 @@ func TestConvScaleLeaves(t *testing.T) {
 			if err := g.Verify(); err != nil {
 				t.Fatal(err)
 			}
-			if out := apply(t, g, pass.ConvScale.Run); out != g {
+			if out := passed(t, g, pass.ConvScale); out != g {
 				t.Errorf("folded:\n%s", out)
 			}
 		})
@@ -186,7 +186,7 @@ func TestConvScaleLeaves(t *testing.T) {
 			return g.Constant(z)
 		}
 		g.Output("y", op.Mul(plainConv(x, half(72, 4, 2, 3, 3)), half(4, 4, 1, 1)))
-		if out := apply(t, g, pass.ConvScale.Run); out != g {
+		if out := passed(t, g, pass.ConvScale); out != g {
 			t.Errorf("folded:\n%s", out)
 		}
 	})
@@ -202,11 +202,58 @@ func TestConvScaleRoundsOnce(t *testing.T) {
 	}
 	g.Output("y", y)
 	g.Output("z", op.Mul(y, g.Constant(ir.Scalar(float32(2)))))
-	out := apply(t, g, pass.ConvScale.Run)
+	out := passed(t, g, pass.ConvScale)
 	wantKinds(t, out, "Input Constant Conv Constant Binary")
 	w, _ := out.Outputs[0].Value.Node().In[1].Const()
 	want := float32(float64(float32(1.1)) * float64(float32(0.1)) * 10 * float64(float32(0.3)) * 3)
 	if w == nil || float32(w.Float(0)) != want {
 		t.Errorf("got %s, expected %g", w, want)
+	}
+}
+
+// pointConv is a graph of one convolution by single points, and a factor of 0.7 behind it.
+func pointConv(weights ...float32) *ir.Graph {
+	g := ir.NewGraph("g")
+	n := int64(len(weights))
+	x := g.Input("x", ir.F32, ir.Dims(1, n, 3))
+	y := op.Conv(x, g.Param("w", ir.New(weights, 1, int(n), 1)), op.ConvAttrs{})
+	g.Output("y", op.Add(op.Mul(y, g.Constant(ir.Scalar(float32(0.7)))), g.Constant(ir.Scalar(float32(0.25)))))
+	return g
+}
+
+// Subnormal weights lose digits where they are scaled. A few of them do not matter, whatever the input; many might, and so might one that vanishes.
+func TestConvScaleOfSubnormalWeights(t *testing.T) {
+	const s, most = 1.23e-41, math.MaxFloat32
+	g := pointConv(0.5, s, s, s, s)
+	out := passed(t, g, pass.ConvScale)
+	wantKinds(t, out, "Input Constant Conv Constant Binary")
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	x := ir.New([]float32{1, -2, 0, most, 0, most, -most, 1, most, most, 3, most, 0, -1, most}, 1, 5, 3)
+	feed := map[string]*ir.Tensor{"x": x}
+	near(t, evaluate(t, out, feed), evaluate(t, g, feed), 32, 1e-6, out) // the tolerance of Conv
+	feed["x"] = ir.New([]float32{1, 1, 1, inf, nan, 0, 0, 0, 0, 0, 0, -inf, 0, 0, 0}, 1, 5, 3)
+	near(t, evaluate(t, out, feed), evaluate(t, g, feed), 32, 1e-6, out)
+	for _, w := range [][]float32{{0.5, s, s, s, s, s}, {0.5, 1.2e-38}} {
+		g := pointConv(w...)
+		if out := passed(t, g, pass.ConvScale); out != g {
+			t.Errorf("%v: folded:\n%s", w, out)
+		}
+	}
+	double := func(w, k float64) *ir.Graph {
+		g := ir.NewGraph("g")
+		y := op.Conv(g.Input("x", ir.F64, ir.Dims(1, 1, 3)), g.Constant(ir.New([]float64{w}, 1, 1, 1)), op.ConvAttrs{})
+		g.Output("y", op.Mul(y, g.Constant(ir.Scalar(k))))
+		return g
+	}
+	for _, v := range [][2]float64{{3e-308, 0.1}, {1e-300, 1e-100}} {
+		if g := double(v[0], v[1]); passed(t, g, pass.ConvScale) != g {
+			t.Errorf("%g * %g is folded", v[0], v[1])
+		}
+	}
+	if g := double(1e-310, 0.3); passed(t, g, pass.ConvScale) == g {
+		t.Error("a subnormal f64 weight: not folded")
+	}
+	if g := pointConv(0.5, math.SmallestNonzeroFloat32); passed(t, g, pass.ConvScale) == g {
+		t.Error("0.7 of the smallest number is rounded up to it: not folded")
 	}
 }

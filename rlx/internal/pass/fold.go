@@ -36,12 +36,15 @@ func Fold(g *ir.Graph, limit int64, eval Eval) (*ir.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
+	var merges ir.Merges
+	out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
 		out := make([]ir.Value, len(n.Types))
 		replaced := false
 		for i := range out {
 			if k, ok := f.targets[n.Out(i)]; ok {
 				out[i], replaced = to.Constant(values[k]).Named(n.Name+".folded"), true
+				out[i].Node().Absorb(n)
+				merges.Add(len(to.Nodes), in, out[i].Node())
 			}
 		}
 		if !replaced {
@@ -60,6 +63,10 @@ func Fold(g *ir.Graph, limit int64, eval Eval) (*ir.Graph, error) {
 		}
 		return out, nil
 	})
+	if err == nil {
+		merges.Settle(out)
+	}
+	return out, err
 }
 
 type folder struct {

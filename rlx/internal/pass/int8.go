@@ -7,13 +7,61 @@ import (
 
 // Int8 keeps constant int8 weights int8: a product with them reads the codes, and rows of an embedding become floats when they are read. Every
 // weight has the bits that folding would give it, and takes a quarter of the memory. It runs before folding makes floats of the codes, and
-// only for targets with a kernel for such products.
+// only for targets with a kernel for such products. Weights of linear layers lie transposed in files: their codes are transposed once, in folding, and stay
+// bytes. A scale for each entry of the contracted axis would be as large as the floats, and moving it to the other operand would round otherwise, so such
+// weights fold; and so do those of convolutions, which have no kernel that reads codes.
 var Int8 = Pass{Name: "int8", Rounds: true, Doc: "int8 weights stay int8 until they are used",
 	Rules: []Rule{{"int8 matmul", int8MatMulRule}, {"int8 gather", int8GatherRule}}}
 
-// codes is a constant weight (q - zero) * scale of f32; zero may be absent. Scale and zero broadcast to q.
+// codes is a constant weight (q - zero) * scale of f32; zero may be absent. Scale and zero broadcast to q, or hold one number for each block of so many
+// entries along an axis.
 type codes struct {
 	q, scale, zero ir.Value
+	block          int64 // 0: no blocks
+	axis           int   // of the blocks
+}
+
+// transposed is the matrix with its axes changed.
+func (c codes) transposed() codes {
+	return codes{q: transposeOf(c.q), scale: transposeOf(c.scale), zero: transposeOf(c.zero), block: c.block, axis: 1 - c.axis}
+}
+
+// transposeOf is a matrix, or what broadcasts to one, transposed. A number stays, and of two transposes none is left.
+func transposeOf(v ir.Value) ir.Value {
+	if v.IsZero() || v.Rank() == 0 {
+		return v
+	}
+	if x, perm, ok := asTranspose(v); ok && len(perm) == 2 && perm[0] == 1 {
+		return x
+	}
+	if v.Rank() == 1 {
+		return op.Reshape(v, v.Dim(0), ir.D(1))
+	}
+	if v.Dim(0).Is(1) || v.Dim(1).Is(1) {
+		return op.Reshape(v, v.Dim(1), v.Dim(0))
+	}
+	return op.Transpose(v, 1, 0)
+}
+
+// matrixOf reads v, or what v is the transpose of, as codes of a matrix.
+func matrixOf(v ir.Value) (c codes, ok bool) {
+	x, perm, isTransposed := asTranspose(v)
+	if !isTransposed || len(perm) != 2 || perm[0] != 1 {
+		c, ok = codesOf(v)
+		return c, ok && c.q.Rank() == 2
+	}
+	if c, ok = codesOf(x); !ok || c.q.Rank() != 2 {
+		return c, false
+	}
+	return c.transposed(), true
+}
+
+// inMemory is a matrix as a product reads it: a transposed constant is copied, which folding does once.
+func inMemory(v ir.Value) ir.Value {
+	if isKind(v, "Transpose") {
+		return op.Copy(v)
+	}
+	return v
 }
 
 // codesOf reads v as codes: a cast and a product, or Dequantize.
@@ -45,7 +93,7 @@ func codesOf(v ir.Value) (c codes, ok bool) {
 	return c, c.fits()
 }
 
-// dequantized is a Dequantize of one scale for all codes or for each entry of one axis.
+// dequantized is a Dequantize of one scale for all codes, for each entry of one axis, or for each block along an axis of a matrix.
 func dequantized(v ir.Value) (c codes, ok bool) {
 	n := v.Node()
 	a := n.Attrs.(*op.DequantizeAttrs)
@@ -53,11 +101,19 @@ func dequantized(v ir.Value) (c codes, ok bool) {
 	if len(n.In) > 2 {
 		c.zero = n.In[2]
 	}
-	if a.BlockSize != 0 || fixed(c.scale) == nil || c.scale.DType() != ir.F32 || !c.zero.IsZero() && fixed(c.zero) == nil || !byteCodes.Has(c.q.DType()) {
+	if fixed(c.scale) == nil || c.scale.DType() != ir.F32 || !c.zero.IsZero() && fixed(c.zero) == nil || !byteCodes.Has(c.q.DType()) {
 		return c, false
 	}
 	if !c.zero.IsZero() {
 		c.zero = op.Cast(c.zero, ir.F32)
+	}
+	if a.BlockSize != 0 {
+		at, inside := 0, a.Axis != nil && c.q.Rank() == 2
+		if inside {
+			at, inside = ir.WrapAxis(int(*a.Axis), 2)
+		}
+		c.block, c.axis = a.BlockSize, at
+		return c, inside && constantCodes(c.q)
 	}
 	for _, side := range []*ir.Value{&c.scale, &c.zero} {
 		if side.IsZero() {
@@ -81,8 +137,16 @@ func dequantized(v ir.Value) (c codes, ok bool) {
 
 var byteCodes = ir.Set(ir.I8, ir.U8)
 
+// constantCodes says that q is a constant, or the transpose of one.
+func constantCodes(q ir.Value) bool {
+	if isKind(q, "Transpose") {
+		q = q.Node().In[0]
+	}
+	return fixed(q) != nil
+}
+
 func (c codes) fits() bool {
-	return fixed(c.q) != nil && byteCodes.Has(c.q.DType()) && c.scale.DType() == ir.F32 && stretchesTo(c.scale, c.q.Shape()) &&
+	return constantCodes(c.q) && byteCodes.Has(c.q.DType()) && c.scale.DType() == ir.F32 && stretchesTo(c.scale, c.q.Shape()) &&
 		(c.zero.IsZero() || c.zero.DType() == ir.F32 && stretchesTo(c.zero, c.q.Shape()))
 }
 
@@ -105,22 +169,34 @@ func int8MatMulRule(m *Match) []ir.Value {
 		!m.native(op.DequantMatMulRow(), ir.F32) {
 		return nil
 	}
-	c, ok := codesOf(m.In[1])
+	c, ok := matrixOf(m.In[1])
 	if !ok {
 		return nil
 	}
 	k, known := c.q.Dim(0).Static()
-	scale, okScale := perColumn(c.scale, c.q.Dim(1))
-	zero, okZero := perColumn(c.zero, c.q.Dim(1))
-	if !known || k < 1 || !okScale || !okZero {
+	if !known || k < 1 {
 		return nil
 	}
 	a := op.DequantMatMulAttrs{Scheme: "int8_block", BlockSize: k}
-	if !zero.IsZero() {
+	if !c.zero.IsZero() {
 		a.Scheme = "int8_block_asym"
 	}
-	return []ir.Value{op.DequantMatMul(m.In[0], c.q, scale, zero, a)}
+	if c.block != 0 {
+		if a.BlockSize = c.block; c.axis != 0 || c.block < leastBlock {
+			return nil
+		}
+		return []ir.Value{op.DequantMatMul(m.In[0], inMemory(c.q), inMemory(c.scale), inMemory(c.zero), a)}
+	}
+	scale, okScale := perColumn(c.scale, c.q.Dim(1))
+	zero, okZero := perColumn(c.zero, c.q.Dim(1))
+	if !okScale || !okZero {
+		return nil
+	}
+	return []ir.Value{op.DequantMatMul(m.In[0], inMemory(c.q), scale, zero, a)}
 }
+
+// leastBlock is from how long blocks on codes and their sides take less than half of the memory of floats.
+const leastBlock = 8
 
 // int8GatherRule gathers codes, and the sides that differ along the axis, before they become floats.
 func int8GatherRule(m *Match) []ir.Value {
@@ -128,7 +204,7 @@ func int8GatherRule(m *Match) []ir.Value {
 		return nil
 	}
 	c, ok := codesOf(m.In[0])
-	if !ok {
+	if !ok || c.block != 0 || fixed(c.q) == nil { // a table that is transposed would be copied in every run
 		return nil
 	}
 	axis, ok := ir.WrapAxis(m.Attrs.(*op.GatherAttrs).Axis, c.q.Rank())

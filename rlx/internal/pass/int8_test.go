@@ -24,9 +24,23 @@ func codeWeights(g *ir.Graph, scaleShape ...int) (q, scale ir.Value) {
 	return g.Param("q", ir.New(codes, 7, 4)), g.Param("scale", ir.New(s, scaleShape...))
 }
 
+// rowWeights are codes [4, 7], as linear layers keep them.
+func rowWeights(g *ir.Graph, scaleShape ...int) (q, scale ir.Value) {
+	h := ir.NewGraph("")
+	_, s := codeWeights(h, scaleShape...)
+	name, _ := s.Node().ParamName()
+	codes := data[int8](h.ParamData("q"))
+	return g.Param("q", ir.New(codes, 4, 7)), g.Param("scale", h.ParamData(name))
+}
+
+func data[T ir.Elem](x *ir.Tensor) []T {
+	d, _ := ir.Data[T](x)
+	return d
+}
+
 // TestInt8 wants products and gathers of codes, with the numbers that the floats give; TestInt8Bits of package rlx compares kernels bit for bit.
 func TestInt8(t *testing.T) {
-	axis := int64(1)
+	first, axis := int64(0), int64(1)
 	zero := ir.New([]int8{3, -5, 0, 127}, 4)
 	for _, tc := range []struct {
 		name, kind string // the row that stays; none: the graph stays
@@ -47,6 +61,67 @@ func TestInt8(t *testing.T) {
 		{"Dequantize of one scale", "DequantMatMul", func(g *ir.Graph, x, ids ir.Value) ir.Value {
 			q, s := codeWeights(g)
 			return op.MatMul(x, op.Dequantize(q, s, ir.Value{}, op.DequantizeAttrs{}))
+		}},
+		{"Gemm of a transposed weight", "DequantMatMul", func(g *ir.Graph, x, ids ir.Value) ir.Value { // a linear layer in QDQ form
+			q, s := rowWeights(g, 4)
+			return op.Add(op.MatMul(x, op.Transpose(op.Dequantize(q, s, g.Param("zero", zero), op.DequantizeAttrs{Axis: &first}), 1, 0)), 1)
+		}},
+		{"a transposed product, a scale per row of codes", "DequantMatMul", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, s := rowWeights(g, 4, 1)
+			return op.MatMul(x, op.Transpose(op.Mul(op.Cast(q, ir.F32), s), 1, 0))
+		}},
+		{"a transposed product of one scale", "DequantMatMul", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, s := rowWeights(g, 1)
+			return op.MatMul(x, op.Transpose(op.Mul(s, op.Cast(q, ir.F32)), 1, 0))
+		}},
+		{"transposed codes, a scale per column", "DequantMatMul", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, s := rowWeights(g, 4)
+			return op.MatMul(x, op.Mul(op.Cast(op.Transpose(q, 1, 0), ir.F32), s))
+		}},
+		{"transposed twice", "DequantMatMul", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, s := codeWeights(g, 4, 1)
+			return op.MatMul(x, op.Transpose(op.Mul(op.Cast(op.Transpose(q, 1, 0), ir.F32), s), 1, 0))
+		}},
+		{"blocks along the contracted axis", "DequantMatMul", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, _ := codeWeights(g)
+			s := g.Param("block scale", ir.New([]float32{0.5, 0.25, 0.75, 2, 1, 3, 0.125, 1.5}, 2, 4))
+			x = op.Concat(1, x, x)
+			q = g.Constant(ir.New(append(data[int8](g.ParamData("q")), data[int8](g.ParamData("q"))...), 14, 4))
+			return op.MatMul(x, op.Dequantize(q, s, ir.Value{}, op.DequantizeAttrs{Axis: &first, BlockSize: 8}))
+		}},
+		{"blocks of transposed codes with zero points", "DequantMatMul", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, _ := rowWeights(g, 1)
+			x, q = op.Concat(1, x, x), g.Constant(ir.New(append(data[int8](g.ParamData("q")), data[int8](g.ParamData("q"))...), 4, 14))
+			s := g.Param("block scale", ir.New([]float32{0.5, 0.25, 0.75, 2, 1, 3, 0.125, 1.5}, 4, 2))
+			z := g.Param("block zero", ir.New([]int8{1, -2, 3, -4, 5, 6, 7, 8}, 4, 2))
+			return op.MatMul(x, op.Transpose(op.Dequantize(q, s, z, op.DequantizeAttrs{Axis: &axis, BlockSize: 8}), 1, 0))
+		}},
+		{"short blocks", "", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, _ := codeWeights(g)
+			s := g.Param("block scale", shaped(2, 4))
+			return op.MatMul(x, op.Dequantize(q, s, ir.Value{}, op.DequantizeAttrs{Axis: &first, BlockSize: 4}))
+		}},
+		{"blocks along the columns", "", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, _ := codeWeights(g)
+			s := g.Param("block scale", shaped(7, 1))
+			return op.MatMul(x, op.Dequantize(q, s, ir.Value{}, op.DequantizeAttrs{Axis: &axis, BlockSize: 8}))
+		}},
+		{"a transposed product, a scale for each contracted entry", "", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, s := rowWeights(g, 7)
+			return op.MatMul(x, op.Transpose(op.Mul(op.Cast(q, ir.F32), s), 1, 0))
+		}},
+		{"codes that are fed", "", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			_, s := rowWeights(g, 4, 1)
+			return op.MatMul(x, op.Transpose(op.Mul(op.Cast(g.Input("w", ir.I8, ir.Dims(4, 7)), ir.F32), s), 1, 0))
+		}},
+		{"a weight of a convolution", "", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, s := codeWeights(g, 7, 1)
+			w := op.Reshape(op.Mul(op.Cast(q, ir.F32), s), ir.Dims(4, 7, 1)...)
+			return op.Conv(op.Reshape(x, ir.Dims(3, 7, 1)...), w, op.ConvAttrs{})
+		}},
+		{"rows of a transposed table", "", func(g *ir.Graph, x, ids ir.Value) ir.Value {
+			q, s := rowWeights(g, 1)
+			return op.Gather(op.Mul(op.Cast(op.Transpose(q, 1, 0), ir.F32), s), ids, 0)
 		}},
 		{"rows of a table", "Cast", func(g *ir.Graph, x, ids ir.Value) ir.Value {
 			q, s := codeWeights(g, 7, 1)
@@ -87,8 +162,8 @@ func TestInt8(t *testing.T) {
 			if out == g || countOf(out, tc.kind) != 1 {
 				t.Fatalf("no %s\n%s", tc.kind, out)
 			}
-			for _, n := range out.Nodes { // weights are what has 7 * 4 elements
-				if n.Types[0].DType == ir.F32 && ir.Count(n.Types[0].Shape).Is(28) {
+			for _, n := range out.Nodes { // weights are what has 7 * 4 elements, or twice as many
+				if count := ir.Count(n.Types[0].Shape); n.Types[0].DType == ir.F32 && (count.Is(28) || count.Is(56)) {
 					t.Errorf("a weight of floats: %s", n)
 				}
 			}

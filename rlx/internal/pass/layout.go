@@ -9,6 +9,7 @@ import (
 
 // Layout cancels transposes against each other. The kernels have one layout each, channels first, and read their operands through strides; so what models
 // of channels last bring along is pairs of transposes with other nodes between them, and the layout of the whole graph is what stays when they are gone.
+// A transpose in front of a product stays where it is: products read it as strides.
 var Layout = Pass{
 	Name:  "layout",
 	Doc:   "cancels transposes with those before them, across what lies between; kernels have one layout, channels first",
@@ -16,20 +17,18 @@ var Layout = Pass{
 }
 
 // maxPull is how many nodes a transpose is pulled through.
-const maxPull = 32
+const maxPull = 48
 
 // cancelRule pulls a transpose towards the inputs, through nodes that nobody else reads, if on every way it meets what makes it vanish: its opposite, axes
-// of length 1, or a small constant, whose own transpose folds. At least one opposite is met and no transpose of a computed value is added, so that these
-// get fewer with every step. Whole says whether moves of data are passed
-// too, or elementwise nodes only.
+// of length 1, or a small constant, whose own transpose folds. No transpose of a computed value is added, so that these get fewer with every step, and
+// elementwise nodes and copies have neighbours in memory as neighbours again. Whole says whether moves of data are passed too, or elementwise nodes only.
 func cancelRule(m *Match, whole bool) []ir.Value {
 	a, ok := m.Attrs.(*op.TransposeAttrs)
 	if !ok || made(m.In[0], "Transpose") != nil {
 		return nil
 	}
-	p := puller{m: m, whole: whole, seen: map[ir.Value]bool{}, values: map[ir.Value]ir.Value{}}
-	p.perm = permOf(a, m.In[0].Rank())
-	if !p.can(m.In[0]) || p.met == 0 {
+	p := puller{m: m, whole: whole, perms: map[ir.Value][]int{}, reads: map[ir.Value]int{}, values: map[ir.Value]ir.Value{}}
+	if !p.can(m.In[0], permOf(a, m.In[0].Rank())) || p.met == 0 || !p.alone() {
 		return nil
 	}
 	return []ir.Value{p.build(m.In[0])}
@@ -38,63 +37,73 @@ func cancelRule(m *Match, whole bool) []ir.Value {
 type puller struct {
 	m      *Match
 	whole  bool
-	perm   []int
-	met    int // opposite transposes
-	seen   map[ir.Value]bool
-	values map[ir.Value]ir.Value
+	met    int                   // opposite transposes, and axes of length 1 that make one vanish
+	pulled []ir.Value            // what the transpose passes
+	perms  map[ir.Value][]int    // how each value that is met comes out
+	reads  map[ir.Value]int      // by nodes that it passes, and by the transpose
+	values map[ir.Value]ir.Value // what was built
 }
 
-// ends says whether v transposed needs no transpose.
-func (p *puller) ends(v ir.Value) bool {
-	if movesOnes(p.perm, v.Shape()) {
-		return true
-	}
-	if t, ok := v.Const(); ok && t.Len() <= maxScanned {
-		return true // folds
-	}
-	return p.opposite(v)
+// alone says that nothing else reads the values that change their layout.
+func (p *puller) alone() bool {
+	return !slices.ContainsFunc(p.pulled, func(v ir.Value) bool { return p.m.uses[v] > p.reads[v] })
 }
 
-func (p *puller) opposite(v ir.Value) bool {
+// opposite says whether v is the transpose that perm takes back.
+func opposite(v ir.Value, perm []int) bool {
 	t := made(v, "Transpose")
 	if t == nil {
 		return false
 	}
 	inner, all := permOf(t.Attrs.(*op.TransposeAttrs), v.Rank()), make([]int, v.Rank())
-	for k, from := range p.perm {
+	for k, from := range perm {
 		all[k] = inner[from]
 	}
 	return movesOnes(all, t.In[0].Shape())
 }
 
-func (p *puller) can(v ir.Value) bool {
-	if p.seen[v] {
-		return true
-	}
-	if v.IsZero() || v.Rank() != len(p.perm) {
+// folds says that v is a constant small enough to be written anew.
+func folds(v ir.Value) bool {
+	t, ok := v.Const()
+	return ok && t.Len() <= maxScanned
+}
+
+func (p *puller) can(v ir.Value, perm []int) bool {
+	if v.IsZero() || v.Rank() != len(perm) {
 		return false
 	}
-	if p.ends(v) {
-		if p.opposite(v) {
-			p.met++
-		}
+	p.reads[v]++
+	if other, ok := p.perms[v]; ok {
+		return slices.Equal(other, perm)
+	}
+	p.perms[v] = perm
+	if folds(v) {
+		return true
+	}
+	if movesOnes(perm, v.Shape()) || opposite(v, perm) {
+		p.met++
 		return true
 	}
 	n := v.Node()
-	if len(p.seen) >= maxPull || n.Row.Has(ir.Leaf) || len(n.Types) != 1 || !p.m.Single(v) || !p.passes(n) {
+	if len(p.pulled) >= maxPull || n.Row.Has(ir.Leaf) || len(n.Types) != 1 {
 		return false
 	}
-	p.seen[v] = true
-	for _, x := range n.In {
-		if !x.IsZero() && x.Rank() < len(p.perm) && elementwise(n) {
-			if !movesOnes(p.perm, padded(x.Shape(), len(p.perm))) {
-				return false
-			}
-		} else if !p.can(x) {
-			return false
-		}
+	p.pulled = append(p.pulled, v)
+	if elementwise(n) {
+		return p.canElementwise(n, perm)
 	}
-	return true
+	inner, ok := p.passes(n, perm)
+	return ok && !slices.ContainsFunc(n.In, func(x ir.Value) bool { return !p.can(x, inner) })
+}
+
+// canElementwise pulls through all operands but those that lack axes: these must be the same whatever the order of the axes.
+func (p *puller) canElementwise(n *ir.Node, perm []int) bool {
+	return !slices.ContainsFunc(n.In, func(x ir.Value) bool {
+		if !x.IsZero() && x.Rank() < len(perm) {
+			return !movesOnes(perm, padded(x.Shape(), len(perm)))
+		}
+		return !p.can(x, perm)
+	})
 }
 
 // elementwise says whether n computes each element from those in its place, and broadcasts.
@@ -102,21 +111,90 @@ func elementwise(n *ir.Node) bool {
 	return op.BodyNode(n) && !n.Row.Has(ir.View) && !n.Row.Has(ir.Backward)
 }
 
-// passes says whether a transpose behind n can stand in front of it.
-func (p *puller) passes(n *ir.Node) bool {
-	if elementwise(n) {
-		return true
-	}
+// passes says whether a transpose behind n can stand in front of it, and how it permutes the axes there.
+func (p *puller) passes(n *ir.Node, perm []int) (inner []int, ok bool) {
 	if !p.whole {
-		return false
+		return nil, false
 	}
 	switch a := n.Attrs.(type) {
-	case *op.ConcatAttrs, *op.PadAttrs, *op.NarrowAttrs, *op.ReverseAttrs:
-		return true
-	case *op.ReduceAttrs: // sums may round otherwise along axes in another order
-		return n.Row.Name == "Reduce" && a.KeepDims && (a.Fn == "max" || a.Fn == "min")
+	case *op.ConcatAttrs, *op.PadAttrs, *op.NarrowAttrs, *op.SliceAttrs, *op.ReverseAttrs:
+		return perm, true
+	case *op.ReshapeAttrs:
+		return acrossOnes(n.In[0].Shape(), n.Types[0].Shape, perm)
+	case *op.ReduceAttrs:
+		if n.Row.Name != "Reduce" || !anyOrder(a.Fn, n.In[0].DType()) {
+			return nil, false
+		}
+		if a.KeepDims {
+			return perm, true
+		}
+		kept, reduced := keptAxes(n)
+		for _, k := range perm {
+			inner = append(inner, kept[k])
+		}
+		return append(inner, reduced...), true
 	}
-	return false
+	return nil, false
+}
+
+// anyOrder says that fn comes out the same in whatever order it takes its elements. Float sums may round otherwise.
+func anyOrder(fn op.ReduceFn, d ir.DType) bool {
+	return fn == "max" || fn == "min" || (fn == "sum" || fn == "prod") && plainInts.Has(d)
+}
+
+// keptAxes are the axes of the operand of a Reduce that stay, and those that it reduces.
+func keptAxes(n *ir.Node) (kept, reduced []int) {
+	a, rank := n.Attrs.(*op.ReduceAttrs), n.In[0].Rank()
+	gone := make([]bool, rank)
+	for k := range gone {
+		gone[k] = len(a.Axes) == 0
+	}
+	for _, axis := range a.Axes {
+		k, _ := ir.WrapAxis(axis, rank)
+		gone[k] = true
+	}
+	for k, g := range gone {
+		if g {
+			reduced = append(reduced, k)
+		} else {
+			kept = append(kept, k)
+		}
+	}
+	return kept, reduced
+}
+
+// acrossOnes is a permutation of the axes of x that does what perm does to y, where x and y differ in axes of length 1 alone.
+func acrossOnes(x, y []ir.Dim, perm []int) (inner []int, ok bool) {
+	longX, longY := longAxes(x), longAxes(y)
+	if len(longX) != len(longY) {
+		return nil, false
+	}
+	for i, k := range longX {
+		if x[k] != y[longY[i]] {
+			return nil, false
+		}
+	}
+	for _, k := range perm {
+		if i := slices.Index(longY, k); i >= 0 {
+			inner = append(inner, longX[i])
+		}
+	}
+	for k, d := range x {
+		if d.Is(1) {
+			inner = slices.Insert(inner, min(k, len(inner)), k)
+		}
+	}
+	return inner, true
+}
+
+// longAxes are the axes that may be longer than 1.
+func longAxes(shape []ir.Dim) (axes []int) {
+	for k, d := range shape {
+		if !d.Is(1) {
+			axes = append(axes, k)
+		}
+	}
+	return axes
 }
 
 // padded is shape with axes of 1 in front.
@@ -125,54 +203,64 @@ func padded(shape []ir.Dim, rank int) []ir.Dim {
 	return append(out, shape...)
 }
 
+// reordered is shape with its axes in another order.
+func reordered(shape []ir.Dim, perm []int) []ir.Dim {
+	out := make([]ir.Dim, len(perm))
+	for k, from := range perm {
+		out[k] = shape[from]
+	}
+	return out
+}
+
 func (p *puller) build(v ir.Value) ir.Value {
 	if out, ok := p.values[v]; ok {
 		return out
 	}
-	out := p.make(v)
+	out := p.make(v, p.perms[v])
 	p.values[v] = out
 	return out
 }
 
-func (p *puller) make(v ir.Value) ir.Value {
-	shape := make([]ir.Dim, v.Rank())
-	for k, from := range p.perm {
-		shape[k] = v.Dim(from)
-	}
+func (p *puller) make(v ir.Value, perm []int) ir.Value {
+	n, shape := v.Node(), reordered(v.Shape(), perm)
 	switch {
-	case movesOnes(p.perm, v.Shape()):
+	case movesOnes(perm, v.Shape()):
 		return reshape(v, shape)
-	case p.opposite(v):
-		return reshape(v.Node().In[0], shape)
-	case p.ends(v):
-		return op.Transpose(v, p.perm...)
+	case opposite(v, perm):
+		return reshape(n.In[0], shape)
+	case folds(v):
+		return op.Transpose(v, perm...)
 	}
-	n := v.Node()
 	in := make([]ir.Value, len(n.In))
 	for i, x := range n.In {
-		if x.Rank() < len(p.perm) { // one number for all axes, or for one of them
-			full := padded(x.Shape(), len(p.perm))
-			moved := make([]ir.Dim, len(full))
-			for k, from := range p.perm {
-				moved[k] = full[from]
-			}
-			in[i] = x
-			if ir.Count(x.Shape()) != ir.D(1) {
-				in[i] = reshape(x, moved)
-			}
-		} else {
+		switch {
+		case !elementwise(n) || x.Rank() == len(perm):
 			in[i] = p.build(x)
+		case ir.Count(x.Shape()) == ir.D(1):
+			in[i] = x
+		default: // a number for each place of one axis
+			in[i] = reshape(x, reordered(padded(x.Shape(), len(perm)), perm))
 		}
 	}
-	return anew(n, p.attrs(n), in...)[0]
+	if _, ok := n.Attrs.(*op.ReshapeAttrs); ok {
+		return reshape(in[0], shape)
+	}
+	return anew(n, attrsAcross(n, perm), in...)[0]
 }
 
-// attrs are n's with its axes where the transpose puts them.
-func (p *puller) attrs(n *ir.Node) any {
-	rank := len(p.perm)
+// attrsAcross are n's attributes with its axes where a transpose of its result puts them.
+func attrsAcross(n *ir.Node, perm []int) any {
+	rank := n.In[0].Rank()
 	at := func(axis int) int {
 		k, _ := ir.WrapAxis(axis, rank)
-		return slices.Index(p.perm, k)
+		return slices.Index(perm, k)
+	}
+	list := func(axes []int64) []int64 {
+		out := []int64{}
+		for _, axis := range axes {
+			out = append(out, int64(at(int(axis))))
+		}
+		return out
 	}
 	switch a := n.Attrs.(type) {
 	case *op.ConcatAttrs:
@@ -180,14 +268,23 @@ func (p *puller) attrs(n *ir.Node) any {
 	case *op.NarrowAttrs:
 		return &op.NarrowAttrs{Axis: at(a.Axis), Start: a.Start, Length: a.Length}
 	case *op.ReverseAttrs:
-		c := &op.ReverseAttrs{Axes: []int64{}}
-		for _, axis := range a.Axes {
-			c.Axes = append(c.Axes, int64(at(int(axis))))
+		return &op.ReverseAttrs{Axes: list(a.Axes)}
+	case *op.SliceAttrs:
+		c, axes := *a, a.Axes
+		for k := len(axes); len(a.Axes) == 0 && k < len(a.Starts); k++ {
+			axes = append(axes, int64(k))
 		}
-		return c
+		c.Axes = list(axes)
+		return &c
 	case *op.ReduceAttrs:
 		c := *a
 		c.Axes = nil
+		if !a.KeepDims { // they are behind the others
+			for k := len(perm); k < rank; k++ {
+				c.Axes = append(c.Axes, k)
+			}
+			return &c
+		}
 		for _, axis := range a.Axes {
 			c.Axes = append(c.Axes, at(axis))
 		}
@@ -196,7 +293,7 @@ func (p *puller) attrs(n *ir.Node) any {
 		c := *a
 		c.Padding = make([]ir.Dim, len(a.Padding))
 		for i := range a.Padding {
-			c.Padding[i] = a.Padding[i/rank*rank+p.perm[i%rank]]
+			c.Padding[i] = a.Padding[i/rank*rank+perm[i%rank]]
 		}
 		return &c
 	}

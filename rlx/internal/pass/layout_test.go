@@ -41,10 +41,54 @@ func TestLayout(t *testing.T) {
 		{"values of one element for each channel end the way", func(x ir.Value) ir.Value {
 			return channelsFirst(op.Mul(op.Neg(channelsLast(x)), op.Sigmoid(op.Reduce(channelsLast(x), "max", []int{1, 2}, true))))
 		}, "Transpose Reduce Activation Activation Reshape Binary"},
-		{"sum of an axis", func(x ir.Value) ir.Value { return channelsFirst(op.Reduce(channelsLast(x), "sum", []int{3}, true)) }, "Transpose Reduce Transpose"},
+		{"sum of an axis", func(x ir.Value) ir.Value { return channelsFirst(op.Reduce(channelsLast(x), "sum", []int{2}, true)) }, "Transpose Reduce Transpose"},
+		{"sum of the channels", func(x ir.Value) ir.Value { return channelsFirst(op.Reduce(channelsLast(x), "sum", []int{3}, true)) }, "Transpose Reduce Reshape"},
 		{"axis that is not kept", func(x ir.Value) ir.Value {
 			return op.Transpose(op.Reduce(channelsLast(x), "max", []int{0}, false), 2, 0, 1)
-		}, "Transpose Reduce Transpose"},
+		}, "Reshape Reduce"},
+		{"two axes that are not kept", func(x ir.Value) ir.Value {
+			return op.Transpose(op.Reduce(op.Neg(op.Transpose(x, 2, 0, 1, 3)), "min", []int{1, 3}, false), 1, 0)
+		}, "Reshape Activation Reduce"},
+		{"axes that are not kept between others", func(x ir.Value) ir.Value {
+			return op.Transpose(op.Reduce(op.Neg(op.Transpose(x, 3, 2, 1, 0)), "min", []int{1, 3}, false), 1, 0)
+		}, "Transpose Activation Reduce Transpose"},
+		{"slice", func(x ir.Value) ir.Value {
+			return channelsFirst(op.Slice(channelsLast(x), ir.Dims(3, 0), ir.Dims(-100, 2), []int{-2, 1}, []int64{-2, 1}))
+		}, "Slice"},
+		{"slice of the first axes", func(x ir.Value) ir.Value {
+			return channelsFirst(op.Slice(channelsLast(x), ir.Dims(0, 1), ir.Dims(1, 3), nil, nil))
+		}, "Slice"},
+		{"both factors", func(x ir.Value) ir.Value { y := op.Neg(channelsLast(x)); return channelsFirst(op.Mul(y, y)) }, "Activation Binary"},
+		{"gate", func(x ir.Value) ir.Value {
+			y := op.Neg(channelsLast(x))
+			return channelsFirst(op.Mul(y, op.Sigmoid(y)))
+		}, "Activation Activation Binary"},
+		{"gate with another reader", func(x ir.Value) ir.Value {
+			y := read(op.Neg(channelsLast(x)))
+			return channelsFirst(op.Mul(y, op.Sigmoid(y)))
+		}, "Transpose Activation Activation Binary Transpose"},
+		{"axes of 1 between", func(x ir.Value) ir.Value {
+			return op.Transpose(op.Neg(op.Reshape(channelsLast(x), ir.Dims(3, 4, 1, 2)...)), 3, 2, 0, 1)
+		}, "Reshape Activation"},
+		{"axes of 1 that go", func(x ir.Value) ir.Value {
+			return op.Transpose(op.Neg(op.Reshape(channelsLast(x), ir.Dims(3, 4, 2)...)), 2, 0, 1)
+		},
+			"Reshape Activation"},
+		{"other axes between", func(x ir.Value) ir.Value {
+			return op.Transpose(op.Neg(op.Reshape(channelsLast(x), ir.Dims(4, 3, 1, 2)...)), 3, 2, 0, 1)
+		}, "Transpose Reshape Activation Transpose"},
+		{"parts of one channel", func(x ir.Value) ir.Value {
+			y := op.Reshape(op.Narrow(x, 1, 0, 1), ir.Dims(1, 3, 4, 1)...)
+			return channelsFirst(op.Concat(3, op.Abs(y), op.Pad(y, ir.Dims(0, 0, 0, 0, 0, 0, 0, 0), "constant", ir.IntNumber(0)), y))
+		}, "Narrow Reshape Activation Pad Reshape Reshape Reshape Concat"},
+		{"real and imaginary parts side by side", func(x ir.Value) ir.Value { // what the spectra of basic-pitch look like
+			part := func(y ir.Value) ir.Value { // channels, one row, frames
+				return op.Reshape(channelsLast(op.Reshape(y, ir.Dims(2, 3, 1, 4)...)), ir.Dims(2, 4, 3, 1)...)
+			}
+			both := op.Concat(3, part(op.Neg(x)), part(op.Exp(x)))
+			return op.Transpose(op.Narrow(op.Concat(2, both, op.Concat(3, part(op.Abs(x)), part(op.Sign(x)))), 2, 1, 4), 0, 2, 1, 3)
+		}, "Activation Reshape Activation Reshape Activation Reshape Activation Reshape Reshape Reshape Reshape Reshape Concat " +
+			"Reshape Reshape Reshape Reshape Concat Concat Narrow"},
 		{"product of the last axes", func(x ir.Value) ir.Value {
 			return channelsFirst(op.MatMul(channelsLast(x), x.Graph().Constant(shaped(2, 2))))
 		}, "Transpose MatMul Transpose"},

@@ -17,7 +17,7 @@ type Support struct {
 	ComposeFirst    bool           // decompose wherever there is a decomposition, kernel or not: a mask of the conformance suite
 	native, strided map[int]uint32 // by op number: sets of dtypes
 	host            func(*ir.Row) bool
-	bodies          *Support // of what runs the sub-graphs of staged nodes
+	bodies          *Support // of what runs staged nodes and their sub-graphs
 }
 
 // HostBodies says what the backend that runs staged nodes can do: it runs their sub-graphs too.
@@ -97,8 +97,15 @@ func (s *Support) fitsType(t ir.Type) bool {
 	return !ok || n <= s.MaxBytes/int64(max(t.DType.Size(), 1))
 }
 
-// Strided says whether n's kernel takes operands of any strides.
-func (s *Support) Strided(n *ir.Node) bool { return s.StridedRow(n.Row, keyDType(n)) }
+// Strided says whether n's kernel takes operands of any strides. That of a staged node is the host's where it has one, so that a view never
+// goes to another kernel than its copy; the interpreter takes all.
+func (s *Support) Strided(n *ir.Node) bool {
+	d := keyDType(n)
+	if s.Staged(n) {
+		return s.bodies == nil || !s.bodies.NativeRow(n.Row, d) || s.bodies.StridedRow(n.Row, d)
+	}
+	return s.StridedRow(n.Row, d)
+}
 
 // Host says whether n may run on the host.
 func (s *Support) Host(n *ir.Node) bool { return s.HostRow(n.Row) }
@@ -302,7 +309,7 @@ func legalBodies(to *ir.Graph, n *ir.Node, in []ir.Value, by *Support) (out []ir
 	if err != nil {
 		return nil, nil, err
 	}
-	c.From = n.From
+	c.Inherit(n)
 	return c.Results(), nil, nil
 }
 
@@ -385,6 +392,9 @@ func rewrite(to *ir.Graph, n *ir.Node, in []ir.Value, write func(*ir.Node) []ir.
 		if !v.Type().Equal(node.Types[i]) {
 			return nil, fmt.Errorf("decomposition of %s: result %d is %s, expected %s", n, i, v.Type(), node.Types[i])
 		}
+	}
+	if len(out) > 0 {
+		out[0].Node().Absorb(node)
 	}
 	return out, nil
 }

@@ -20,8 +20,8 @@ type Pass struct {
 	Needed bool   // cannot be switched off: later steps rely on it
 	Rounds bool   // puts an op in place of its formula: inner steps may be rounded otherwise
 	Rules  []Rule
-	Run    func(*ir.Graph) (*ir.Graph, error)
-	Whole  bool // Run takes care of the sub-graphs itself; else it runs on each of them first
+	Run    func(*ir.Graph, map[string]int) (*ir.Graph, error) // counts what it does as Rewrite does, if it counts at all
+	Whole  bool                                               // Run takes care of the sub-graphs itself; else it runs on each of them first
 }
 
 // Step is what one pass did.
@@ -67,9 +67,11 @@ func (p Pipeline) Run(g *ir.Graph) (*ir.Graph, error) {
 }
 
 func (p Pipeline) one(x Pass, g *ir.Graph, count map[string]int) (*ir.Graph, error) {
-	run := x.Run
-	if run == nil {
-		run = func(g *ir.Graph) (*ir.Graph, error) { return Rewrite(g, p.Support, x.Rules, count) }
+	run := func(g *ir.Graph) (*ir.Graph, error) {
+		if x.Run != nil {
+			return x.Run(g, count)
+		}
+		return Rewrite(g, p.Support, x.Rules, count)
 	}
 	if !x.Whole {
 		var err error
@@ -78,6 +80,11 @@ func (p Pipeline) one(x Pass, g *ir.Graph, count map[string]int) (*ir.Graph, err
 		}
 	}
 	return run(g)
+}
+
+// Plain is the Run of a pass that counts nothing.
+func Plain(f func(*ir.Graph) (*ir.Graph, error)) func(*ir.Graph, map[string]int) (*ir.Graph, error) {
+	return func(g *ir.Graph, _ map[string]int) (*ir.Graph, error) { return f(g) }
 }
 
 // DCE drops the nodes that no output needs; inputs stay.
@@ -130,6 +137,7 @@ func CSE(g *ir.Graph) (*ir.Graph, error) {
 		}
 		out, ok := seen[key]
 		if ok && sameConst(n, out[0]) {
+			out[0].Node().Absorb(n)
 			return out, nil
 		}
 		out, err := to.Copy(n, in)

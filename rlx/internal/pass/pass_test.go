@@ -403,7 +403,7 @@ func TestPipeline(t *testing.T) {
 	g.Output("y", op.Exp(g.Input("x", ir.F32, nil)))
 	var ran []string
 	step := func(name string, f func(*ir.Graph) (*ir.Graph, error)) pass.Pass {
-		return pass.Pass{Name: name, Run: func(g *ir.Graph) (*ir.Graph, error) { ran = append(ran, name); return f(g) }}
+		return pass.Pass{Name: name, Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { ran = append(ran, name); return f(g) })}
 	}
 	same := func(g *ir.Graph) (*ir.Graph, error) { return g, nil }
 	breaks := func(g *ir.Graph) (*ir.Graph, error) {

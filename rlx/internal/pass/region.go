@@ -12,12 +12,12 @@ import (
 // change: a region means its body. It runs on legal graphs of known sizes, late: other passes do not look into regions.
 func Regions(s *Support) Pass {
 	return Pass{Name: "regions", Doc: "runs chains of elementwise nodes, and a reduction behind them, in one pass over memory",
-		Run: func(g *ir.Graph) (*ir.Graph, error) {
-			out, err := groupElementwise(g, s)
+		Run: func(g *ir.Graph, count map[string]int) (*ir.Graph, error) {
+			out, err := groupElementwise(g, s, count)
 			if err != nil {
 				return nil, err
 			}
-			return Rewrite(out, s, []Rule{{"reduce", reduceRegionRule}}, map[string]int{})
+			return Rewrite(out, s, []Rule{{"reduce", reduceRegionRule}}, count)
 		}}
 }
 
@@ -31,8 +31,8 @@ type group struct {
 
 // groupElementwise finds the regions from their ends: a node joins the group of its readers if all of them are in it, or if those that are not come
 // behind the group's last node, where its value is a result of the region.
-func groupElementwise(g *ir.Graph, s *Support) (*ir.Graph, error) {
-	f := fuser{s: s, readers: readersOf(g), taken: map[*ir.Node]*group{}}
+func groupElementwise(g *ir.Graph, s *Support, count map[string]int) (*ir.Graph, error) {
+	f := fuser{s: s, readers: readersOf(g), taken: map[*ir.Node]*group{}, count: count}
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		if n := g.Nodes[i]; f.taken[n] == nil && f.fits(n) {
 			f.grow(n)
@@ -48,6 +48,7 @@ type fuser struct {
 	s       *Support
 	readers map[ir.Value][]*ir.Node // nil stands for an output of the graph
 	taken   map[*ir.Node]*group
+	count   map[string]int
 }
 
 func readersOf(g *ir.Graph) map[ir.Value][]*ir.Node {
@@ -227,7 +228,11 @@ func (f *fuser) region(to *ir.Graph, gr *group, values map[ir.Value]ir.Value) ([
 	if err != nil {
 		return nil, fmt.Errorf("region that ends in %s: %w", root, err)
 	}
-	n.From = root.From
+	n.Inherit(root)
+	for i := len(gr.nodes) - 1; i > 0; i-- {
+		n.Absorb(gr.nodes[i])
+	}
+	f.count["region"]++
 	return n.Results(), nil
 }
 

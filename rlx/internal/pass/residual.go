@@ -11,7 +11,7 @@ import (
 // before.
 var Residual = Pass{Name: "residual", Rounds: true, Doc: "the addition in front of a layer norm or an RMS norm goes into it", Run: residualNorms}
 
-func residualNorms(g *ir.Graph) (*ir.Graph, error) {
+func residualNorms(g *ir.Graph, count map[string]int) (*ir.Graph, error) {
 	readers := readersOf(g)
 	pairs := map[*ir.Node]bool{} // norms that take their addition
 	for _, n := range g.Nodes {
@@ -22,6 +22,7 @@ func residualNorms(g *ir.Graph) (*ir.Graph, error) {
 	if len(pairs) == 0 {
 		return g, nil
 	}
+	var merges ir.Merges
 	to, values := ir.NewGraph(g.Name), map[ir.Value]ir.Value{}
 	for _, n := range g.Nodes {
 		if !pairs[n] {
@@ -42,14 +43,20 @@ func residualNorms(g *ir.Graph) (*ir.Graph, error) {
 			return nil, err
 		}
 		y.Named(n.Name)
-		y.Node().From = n.From
+		y.Node().Inherit(n)
+		merges.Add(len(to.Nodes), in, y.Node())
+		count[residualRules[n.Row.Name]]++
 		values[n.Out(0)], values[sum] = y, s // later readers of the sum read this one
 	}
 	for _, o := range g.Outputs {
 		to.Outputs = append(to.Outputs, ir.Output{Name: o.Name, Value: values[o.Value]})
 	}
+	merges.Settle(to)
 	return DCE(to)
 }
+
+// residualRules names what is counted, by kind of norm.
+var residualRules = map[string]string{"LayerNorm": "layer norm", "RmsNorm": "rms norm"}
 
 // normOf is the fused kind of a norm, nil for other nodes.
 func normOf(n *ir.Node) func(x, residual, bias, gamma, beta ir.Value, axis int, eps float64) (y, sum ir.Value) {

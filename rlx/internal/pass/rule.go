@@ -31,7 +31,7 @@ const maxRewrites = 100
 
 // Rewrite applies rules to every node, operands first, until none applies. It counts what each did.
 func Rewrite(g *ir.Graph, s *Support, rules []Rule, count map[string]int) (*ir.Graph, error) {
-	w := rewriter{s: s, rules: rules, count: count, old: usesOf(g), uses: map[ir.Value]int{}}
+	w := rewriter{s: s, rules: rules, count: count, old: usesOf(g), uses: make(map[ir.Value]int, len(g.Nodes))}
 	out, err := g.Rebuild(false, func(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
 		first := len(to.Nodes)
 		out, err := w.node(to, n, in)
@@ -44,6 +44,7 @@ func Rewrite(g *ir.Graph, s *Support, rules []Rule, count map[string]int) (*ir.G
 	if err != nil || !w.changed {
 		return g, err
 	}
+	w.merges.Settle(out)
 	return DCE(out)
 }
 
@@ -53,12 +54,13 @@ type rewriter struct {
 	count   map[string]int
 	old     map[ir.Value]int // readers in the graph that is rewritten
 	uses    map[ir.Value]int // readers in the new one: those of the values that a value stands for, and those among new nodes
+	merges  ir.Merges
 	changed bool
 }
 
 // usesOf counts the readers of every value, outputs among them.
 func usesOf(g *ir.Graph) map[ir.Value]int {
-	uses := map[ir.Value]int{}
+	uses := make(map[ir.Value]int, len(g.Nodes))
 	for _, n := range g.Nodes {
 		for _, v := range n.In {
 			uses[v]++
@@ -86,16 +88,21 @@ func (w *rewriter) counted(to *ir.Graph, first int, in []ir.Value) {
 func (w *rewriter) node(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, error) {
 	first := len(to.Nodes)
 	out, err := to.Copy(n, in)
+	var replaced []*ir.Node
 	for range maxRewrites {
 		if err != nil || len(out) == 0 {
 			return out, err
 		}
 		last := out[0].Node()
-		if last.Row.Has(ir.Leaf) || last.ID() < first || last != to.Nodes[len(to.Nodes)-1] || !slices.Equal(out, last.Results()) {
-			return out, nil // no new node, which was looked at when it came, or one of its results
-		}
 		applied := false
-		if out, applied, err = w.once(to, last); err == nil && !applied {
+		// What is no new node was looked at when it came, and so was one of its results.
+		if !last.Row.Has(ir.Leaf) && last.ID() >= first && last == to.Nodes[len(to.Nodes)-1] && slices.Equal(out, last.Results()) {
+			if out, applied, err = w.once(to, last); applied {
+				replaced = append(replaced, last)
+			}
+		}
+		if err == nil && !applied {
+			w.standsFor(out[0].Node(), replaced)
 			return out, nil
 		}
 	}
@@ -105,13 +112,29 @@ func (w *rewriter) node(to *ir.Graph, n *ir.Node, in []ir.Value) ([]ir.Value, er
 	return nil, err
 }
 
-// once lets the first rule that applies rewrite n, the last node of the graph. What a rule makes keeps the origin of n,
-// and its last node the name. A result of another type is not taken: symbolic sizes may be equal and yet written differently.
+// standsFor notes that n came in place of other nodes, one after the other.
+func (w *rewriter) standsFor(n *ir.Node, replaced []*ir.Node) {
+	for _, old := range replaced {
+		n.Absorb(old)
+		w.merges.Add(old.ID(), old.In, n)
+	}
+}
+
+// madeFor is the origin of the nodes that rules put in the place of n.
+func madeFor(n *ir.Node) ir.Origin {
+	if n.From.Name == "" {
+		return ir.Origin{Name: n.Name}
+	}
+	return n.From
+}
+
+// once lets the first rule that applies rewrite n, the last node of the graph. What a rule makes is part of what n was
+// part of, or made for n; its last node is in the place of n and bears its name. A result of another type is not taken: symbolic sizes may be equal and yet written differently.
 func (w *rewriter) once(to *ir.Graph, n *ir.Node) (out []ir.Value, applied bool, err error) {
 	to.Drop(n)
 	m := &Match{Node: n, Support: w.s, uses: w.uses}
 	for _, r := range w.rules {
-		out := to.WithOrigin(n.From, func() []ir.Value { return r.Apply(m) })
+		out := to.WithOrigin(madeFor(n), func() []ir.Value { return r.Apply(m) })
 		if err := to.Err(); err != nil {
 			return nil, false, fmt.Errorf("rule %s at %s: %w", r.Name, n, err)
 		}
@@ -126,6 +149,7 @@ func (w *rewriter) once(to *ir.Graph, n *ir.Node) (out []ir.Value, applied bool,
 		w.count[r.Name]++
 		if last := out[0].Node(); last == to.Nodes[len(to.Nodes)-1] && last.ID() >= n.ID() {
 			out[0].Named(n.Name)
+			last.From = n.From
 		}
 		return out, true, nil
 	}

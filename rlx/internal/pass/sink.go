@@ -8,13 +8,19 @@ import (
 )
 
 // Sink moves nodes past each other where that leaves less to compute or to move: pieces are cut before elementwise nodes, casts are made where there are
-// fewer elements. Every rule either makes the elements that a node computes fewer or has one transpose less in front of a node, so they come to an end.
+// fewer elements, and moves of data move the narrower of two dtypes. Every rule makes the elements that a node computes or the bytes that it moves fewer, or
+// leaves one transpose less, so they come to an end.
 var Sink = Pass{
 	Name: "sink",
 	Doc:  "moves casts, pieces and transposes past other nodes where that leaves less to compute",
 	Rules: []Rule{
 		{"transposes", func(m *Match) []ir.Value { return cancelRule(m, false) }},
 		{"reduce of transpose", reduceTransposeRule},
+		{"cast of cast", castCastRule}, // of those that other moves brought together
+		{"move of wide", sinkCastRule},
+		{"concat of wide", concatCastRule},
+		{"cast of moved", hoistCastRule},
+		{"cast of concat", castConcatRule},
 		{"piece of elementwise", pieceElementwiseRule},
 		{"gather of cast", gatherCastRule},
 		{"cast of gather", castGatherRule},
@@ -22,33 +28,38 @@ var Sink = Pass{
 	},
 }
 
-// reduceTransposeRule reduces the axes where they lie. Sums stay: they may round otherwise in another order.
+// reduceTransposeRule reduces the axes where they lie. It pays where the transpose would be copied, and where the axis that is reduced is the last one in
+// memory. Float sums stay: they may round otherwise in another order.
 func reduceTransposeRule(m *Match) []ir.Value {
 	a, ok := m.Attrs.(*op.ReduceAttrs)
-	if !ok || m.Row.Name != "Reduce" || a.KeepDims || len(a.Axes) == 0 {
+	if !ok || m.Row.Name != "Reduce" || !anyOrder(a.Fn, m.In[0].DType()) {
 		return nil
 	}
 	t := made(m.In[0], "Transpose")
-	if t == nil || a.Fn != "max" && a.Fn != "min" {
+	if t == nil {
 		return nil
 	}
 	perm := permOf(t.Attrs.(*op.TransposeAttrs), m.In[0].Rank())
-	reduced := make([]bool, len(perm))
-	var axes, rest []int
-	for _, axis := range a.Axes {
-		k, _ := ir.WrapAxis(axis, len(perm))
-		reduced[k], axes = true, append(axes, perm[k])
+	kept, axes := keptAxes(m.Node)
+	for i, k := range kept {
+		kept[i] = perm[k]
 	}
-	for k, from := range perm {
-		if !reduced[k] {
-			rest = append(rest, from)
-		}
-	}
-	if !slices.IsSorted(rest) {
-		return nil
+	for i, k := range axes {
+		axes[i] = perm[k]
 	}
 	slices.Sort(axes)
-	return []ir.Value{op.Reduce(t.In[0], a.Fn, axes, false)}
+	order := slices.Sorted(slices.Values(kept))
+	if !slices.Equal(kept, order) && !m.Single(m.In[0]) {
+		return nil // there would be two transposes
+	}
+	y := op.Reduce(t.In[0], a.Fn, axes, false)
+	if !slices.Equal(kept, order) { // of fewer elements now
+		for i, k := range kept {
+			kept[i] = slices.Index(order, k)
+		}
+		y = op.Transpose(y, kept...)
+	}
+	return []ir.Value{reshape(y, m.Types[0].Shape)}
 }
 
 // pieceElementwiseRule computes only the elements of a piece. What it reads is a view then, which elementwise kernels take as it is.
@@ -103,6 +114,90 @@ func fewer(a, b ir.Value) bool {
 	x, okX := ir.Count(a.Shape()).Static()
 	y, okY := ir.Count(b.Shape()).Static()
 	return okX && okY && x < y
+}
+
+// narrows says that n is a cast to a narrower dtype.
+func narrows(n *ir.Node) bool {
+	return n != nil && n.In[0].DType().Size() > n.Out(0).DType().Size()
+}
+
+// movesData says that n puts the elements of its one operand elsewhere, or some of them. Expand is another matter: it makes more of them.
+func movesData(n *ir.Node) bool {
+	return n.Row.Has(ir.View) && len(n.In) == 1 && len(n.Types) == 1 && n.Row.Name != "Expand" && n.In[0].DType() == n.Types[0].DType
+}
+
+// keepsCount says that n moves all of its elements.
+func keepsCount(n *ir.Node) bool {
+	switch n.Row.Name {
+	case "Transpose", "Reshape", "Reverse":
+		return movesData(n)
+	}
+	return false
+}
+
+// sinkCastRule widens behind a move of data. It pays where the move is a copy: half the bytes are read and written. Where it is a view the cast comes to
+// stand with the elementwise nodes behind, which read the narrow elements then. Other readers would keep the wide copy alive, and casts of weights fold.
+func sinkCastRule(m *Match) []ir.Value {
+	n := firstOf(m, "Cast")
+	if !movesData(m.Node) || !widens(n) || !m.Single(m.In[0]) || fixed(n.In[0]) != nil {
+		return nil
+	}
+	return anew(n, n.Attrs, again(m, n.In[0])...)
+}
+
+// concatCastRule widens what is joined: a Concat is a copy always.
+func concatCastRule(m *Match) []ir.Value {
+	first := firstOf(m, "Cast")
+	if m.Row.Name != "Concat" || !widens(first) {
+		return nil
+	}
+	in := make([]ir.Value, len(m.In))
+	for i, v := range m.In {
+		n := made(v, "Cast")
+		if n == nil || !m.Single(v) || n.In[0].DType() != first.In[0].DType() || fixed(n.In[0]) != nil {
+			return nil
+		}
+		in[i] = n.In[0]
+	}
+	return anew(first, first.Attrs, again(m, in...)...)
+}
+
+// hoistCastRule narrows in front of moves of data that keep all elements, as sinkCastRule widens behind them. Inputs are narrowed behind their moves, which
+// are views, where the cast is one pass with what follows.
+func hoistCastRule(m *Match) []ir.Value {
+	if m.Row.Name != "Cast" || !narrows(m.Node) {
+		return nil
+	}
+	x := m.In[0]
+	var moves []*ir.Node
+	for m.Single(x) && keepsCount(x.Node()) {
+		moves = append(moves, x.Node())
+		x = x.Node().In[0]
+	}
+	if len(moves) == 0 || x.Node().Row.Has(ir.Leaf) {
+		return nil
+	}
+	y := again(m, x)[0]
+	for _, n := range slices.Backward(moves) {
+		y = anew(n, n.Attrs, y)[0]
+	}
+	return []ir.Value{y}
+}
+
+// castConcatRule narrows the parts of a Concat where each cast is one pass with the elementwise node that makes the part.
+func castConcatRule(m *Match) []ir.Value {
+	if m.Row.Name != "Cast" || !narrows(m.Node) {
+		return nil
+	}
+	n := made(m.In[0], "Concat")
+	if n == nil || !m.Single(m.In[0]) || slices.ContainsFunc(n.In, func(v ir.Value) bool { return !m.Single(v) || !elementwise(v.Node()) }) {
+		return nil
+	}
+	in := make([]ir.Value, len(n.In))
+	for i, v := range n.In {
+		in[i] = again(m, v)[0]
+	}
+	return anew(n, n.Attrs, in...)
 }
 
 // gatherCastRule widens what is gathered, not the table. A constant table is cast once, in folding.

@@ -36,8 +36,11 @@ func TestSink(t *testing.T) {
 		{"largest of transposed", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 0, 2, 1), "max", []int{-1}, false) }, "Reduce"},
 		{"least of all transposed", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 1, 2, 0), "min", []int{0, 2}, false) }, "Reduce"},
 		{"sum of transposed", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 0, 2, 1), "sum", []int{2}, false) }, "Transpose Reduce"},
-		{"kept axes", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 0, 2, 1), "max", []int{2}, true) }, "Transpose Reduce"},
-		{"what is left moves", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 2, 1, 0), "max", []int{1}, false) }, "Transpose Reduce"},
+		{"kept axes", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 0, 2, 1), "max", []int{2}, true) }, "Reduce Reshape"},
+		{"what is left moves", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 2, 1, 0), "max", []int{1}, false) }, "Reduce Transpose"},
+		{"what is left moves, kept axes", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 2, 1, 0), "max", []int{-2}, true) }, "Reduce Transpose Reshape"},
+		{"what is left moves and is read", func(x ir.Value) ir.Value { return op.Reduce(read(op.Transpose(x, 2, 1, 0)), "max", []int{1}, false) }, "Transpose Reduce"},
+		{"mean of transposed", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 0, 2, 1), "mean", []int{2}, true) }, "Transpose Reduce"},
 
 		{"piece", func(x ir.Value) ir.Value { return op.Narrow(op.Neg(x), 1, -2, 1) }, "Narrow Activation"},
 		{"piece of a chain", func(x ir.Value) ir.Value {
@@ -66,7 +69,67 @@ func TestSink(t *testing.T) {
 		{"cast of stretched", func(x ir.Value) ir.Value { return op.Cast(op.Expand(x, ir.Dims(5, 2, 3, 4)...), ir.F64) }, "Cast Expand"},
 		{"cast of what is not stretched", func(x ir.Value) ir.Value { return op.Cast(op.Expand(x, ir.Dims(1, 2, 3, 4)...), ir.F64) }, "Expand Cast"},
 		{"cast of stretched with readers", func(x ir.Value) ir.Value { return op.Cast(read(op.Expand(x, ir.Dims(5, 2, 3, 4)...)), ir.F64) }, "Expand Cast"},
+
+		{"widening cast of an input", func(x ir.Value) ir.Value { return op.Transpose(op.Cast(x, ir.F64), 2, 0, 1) }, "Transpose Cast"},
+		{"widening cast and moves", func(x ir.Value) ir.Value {
+			return op.Reshape(op.Transpose(op.Reverse(op.Cast(x, ir.F64), 1), 2, 0, 1), ir.Dims(8, 3)...)
+		}, "Reverse Transpose Reshape Cast"},
+		{"widening cast of a slice", func(x ir.Value) ir.Value {
+			return op.Slice(op.Cast(x, ir.F64), ir.Dims(-1), ir.Dims(-100), []int{1}, []int64{-2})
+		}, "Slice Cast"},
+		{"cast of the same size", func(x ir.Value) ir.Value { return op.Transpose(op.Cast(x, ir.I32), 2, 0, 1) }, "Cast Transpose"},
+		{"widening cast that is stretched", func(x ir.Value) ir.Value { return op.Expand(op.Cast(x, ir.F64), ir.Dims(5, 2, 3, 4)...) }, "Cast Expand"},
+		{"widening cast with readers", func(x ir.Value) ir.Value { return op.Transpose(read(op.Cast(x, ir.F64)), 2, 0, 1) }, "Cast Transpose"},
+		{"widening cast of a weight", func(x ir.Value) ir.Value {
+			return op.Add(op.Cast(x, ir.F64), op.Transpose(op.Cast(x.Graph().Param("p", shaped(4, 3)), ir.F64), 1, 0))
+		}, "Cast Cast Transpose Binary"},
+		{"widening casts joined", func(x ir.Value) ir.Value { return op.Concat(1, op.Cast(x, ir.F64), op.Cast(op.Neg(x), ir.F64)) }, "Activation Concat Cast"},
+		{"casts of two dtypes joined", func(x ir.Value) ir.Value {
+			return op.Concat(1, op.Cast(x, ir.F64), op.Cast(op.Cast(x, ir.I32), ir.F64))
+		}, "Cast Cast Cast Concat"},
+		{"one cast joined twice", func(x ir.Value) ir.Value { c := op.Cast(x, ir.F64); return op.Concat(1, c, c) }, "Cast Concat"},
+		{"cast joined with what is none", func(x ir.Value) ir.Value {
+			c := op.Cast(x, ir.F64)
+			return op.Concat(1, c, op.Cast(op.Exp(c), ir.F64))
+		}, "Cast Activation Cast Concat"},
+
+		{"narrowing cast of moved", func(x ir.Value) ir.Value {
+			return op.Cast(op.Reshape(op.Transpose(op.Exp(x), 2, 0, 1), ir.Dims(8, 3)...), ir.BF16)
+		},
+			"Activation Cast Transpose Reshape"},
+		{"narrowing cast of a piece", func(x ir.Value) ir.Value { return op.Cast(op.Narrow(op.Cumsum(x, 1), 1, 0, 1), ir.F16) }, "Cumsum Narrow Cast"},
+		{"narrowing cast of a moved input", func(x ir.Value) ir.Value { return op.Cast(op.Transpose(x, 2, 0, 1), ir.F16) }, "Transpose Cast"},
+		{"narrowing cast of moved with readers", func(x ir.Value) ir.Value { return op.Cast(read(op.Transpose(op.Exp(x), 2, 0, 1)), ir.F16) },
+			"Activation Transpose Cast"},
+		{"cast of the same size of moved", func(x ir.Value) ir.Value { return op.Cast(op.Transpose(op.Exp(x), 2, 0, 1), ir.I32) }, "Activation Transpose Cast"},
+		{"narrowing cast of joined", func(x ir.Value) ir.Value { return op.Cast(op.Concat(1, op.Exp(x), op.Neg(x)), ir.F16) },
+			"Activation Activation Cast Cast Concat"},
+		{"narrowing cast of joined inputs", func(x ir.Value) ir.Value { return op.Cast(op.Concat(1, op.Exp(x), x), ir.F16) }, "Activation Concat Cast"},
+		{"narrowing cast of joined with readers", func(x ir.Value) ir.Value { return op.Cast(read(op.Concat(1, op.Exp(x), op.Neg(x))), ir.F16) },
+			"Activation Activation Concat Cast"},
+		{"casts that meet", func(x ir.Value) ir.Value { return op.Cast(op.Transpose(op.Cast(x, ir.F64), 2, 0, 1), ir.F32) }, "Transpose"},
 	})
+}
+
+// Integers add up to the same in any order, floats do not; casts of other dtypes.
+func TestSinkIntegers(t *testing.T) {
+	checkRules(t, pass.Sink, typeOf(ir.I32, 2, 3, 4), []ruleCase{
+		{"sum", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 0, 2, 1), "sum", []int{-1}, false) }, "Reduce"},
+		{"product", func(x ir.Value) ir.Value { return op.Reduce(op.Transpose(x, 1, 2, 0), "prod", []int{0, 2}, false) }, "Reduce"},
+		{"mean", func(x ir.Value) ir.Value {
+			return op.Reduce(op.Cast(op.Transpose(x, 0, 2, 1), ir.F32), "mean", []int{2}, false)
+		}, "Transpose Cast Reduce"},
+		{"widening", func(x ir.Value) ir.Value { return op.Transpose(op.Cast(x, ir.I64), 1, 0, 2) }, "Transpose Cast"},
+		{"wraps", func(x ir.Value) ir.Value { return op.Cast(op.Transpose(op.Neg(x), 1, 0, 2), ir.I8) }, "Activation Cast Transpose"},
+	})
+	for _, d := range []ir.DType{ir.F16, ir.BF16, ir.I8, ir.U8, ir.Bool} {
+		checkRules(t, pass.Sink, typeOf(d, 2, 3, 4), []ruleCase{
+			{"widening of " + d.String(), func(x ir.Value) ir.Value {
+				return op.Reshape(op.Transpose(op.Cast(x, ir.F32), 1, 0, 2), ir.Dims(6, 4)...)
+			}, "Transpose Reshape Cast"},
+			{"and back", func(x ir.Value) ir.Value { return op.Cast(op.Narrow(op.Cast(x, ir.F32), 1, 0, 2), d) }, "Narrow"},
+		})
+	}
 }
 
 // No piece is computed alone for a target that would copy it first, or that nothing is known of.

@@ -48,6 +48,9 @@ type Plan struct {
 	consts *Constants
 }
 
+// Graph is the graph that was planned.
+func (p *Plan) Graph() *ir.Graph { return p.graph }
+
 // Constants numbers the tensors of a program and of its specialisations: base is shared by all.
 type Constants struct {
 	list  []*ir.Tensor
@@ -192,7 +195,7 @@ func layout(g *ir.Graph, s *pass.Support, consts *Constants) (*planner, error) {
 	for at, sn := range p.order {
 		p.at = at
 		if err := p.node(sn.node); err != nil {
-			return nil, &ir.NodeError{Graph: g.Name, Node: sn.node.Name, Op: sn.node.Row.Name, Err: err}
+			return nil, ir.ErrorAt(sn.node, err)
 		}
 	}
 	if err := p.finishOutputs(); err != nil {
@@ -265,7 +268,7 @@ func (p *planner) node(n *ir.Node) error {
 		if t := constantOf(n); t != nil {
 			p.where[n.Out(0)] = p.fixed(prog.Const, p.consts.add(t), prog.Type{DType: t.DType(), Dims: t.Shape()})
 		} else if _, ok := p.where[n.Out(0)]; !ok {
-			return fmt.Errorf("has no tensor: bind it before Compile")
+			return fmt.Errorf("has no tensor, expected one bound before Compile")
 		}
 		return nil
 	case n.Row.Has(ir.View):
@@ -344,7 +347,7 @@ func (p *planner) copy(n *ir.Node, v ir.Value, host bool, to, from *storage) {
 
 func (p *planner) compute(n *ir.Node) error {
 	place := p.place(n)
-	strided := place == Host || p.s.Strided(n)
+	strided := p.s.Strided(n)
 	in := make([]*storage, len(n.In))
 	for i, v := range n.In {
 		if v.IsZero() {

@@ -495,7 +495,7 @@ func TestConstants(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for want, f := range map[string]func(g *ir.Graph){
 		"shape [n] is not static": func(g *ir.Graph) { g.Output("y", op.Exp(g.Input("x", ir.F32, []ir.Dim{ir.Sym("n")}))) },
-		"Param: has no tensor: bind it before Compile (node w)": func(g *ir.Graph) {
+		"Param: has no tensor, expected one bound before Compile (node w)": func(g *ir.Graph) {
 			g.Output("y", op.Exp(g.DeclareParam(ir.ParamAttrs{Name: "w", Dtype: ir.F32, Shape: ir.Dims(2)})))
 		},
 	} {
