@@ -90,6 +90,7 @@ func withHost(t *testing.T, to *Target, keep func(*ir.Row) bool) *counting {
 	}
 	c := &counting{d, new(int), new(int), new(int), new(sync.Mutex)}
 	to.Host = NewHost(c, pass.NewSupport("other", d.Caps(), nil))
+	to.Support.HostBodies(to.Host.support)
 	return c
 }
 
@@ -158,6 +159,25 @@ func TestRunsOn(t *testing.T) {
 	}
 	if carries, err := p.Carries(); err != nil || !carries {
 		t.Errorf("carries: %v, %v", carries, err)
+	}
+}
+
+// A staged node runs on the host's backend whether its operand is a view or not: another backend would give other bits.
+func TestStagedView(t *testing.T) {
+	for name, view := range map[string]func(ir.Value) ir.Value{
+		"no view": func(x ir.Value) ir.Value { return op.Reshape(x, ir.Dims(3, 2)...) },
+		"a view":  func(x ir.Value) ir.Value { return op.Transpose(x, 1, 0) },
+	} {
+		to := private(t, elementwise)
+		withHost(t, to, func(r *ir.Row) bool { return r.Name == "Softmax" })
+		g := ir.NewGraph("g")
+		g.Output("y", op.Softmax(view(op.Neg(g.Input("x", ir.F32, ir.Dims(2, 3)))), 1))
+		p := load(t, g, to)
+		for i, s := range p.Plan.Steps {
+			if got := p.RunsOn(i); s.Command.Row.Name == "Softmax" && got != "other" {
+				t.Errorf("%s: runs on %s, expected other", name, got)
+			}
+		}
 	}
 }
 

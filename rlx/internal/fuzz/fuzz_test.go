@@ -10,6 +10,7 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/conform"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 var (
@@ -127,6 +128,29 @@ func FuzzGraph(f *testing.F) {
 			t.Errorf("seed %d, %d steps: %v\n%s", seed, 1+int(steps)%40, failure, Snippet(small, failure))
 		}
 	})
+}
+
+// A symbol has the size of the inputs whose dim it is alone, and what is bound otherwise is refused before it is computed.
+func TestSymbols(t *testing.T) {
+	g := ir.NewGraph("g")
+	x, y := g.Input("x", ir.F32, []ir.Dim{ir.Sym("n")}), g.Input("y", ir.F32, []ir.Dim{ir.Sym("n").Mul(ir.D(2))})
+	z := op.Neg(op.Add(x, op.Narrow(y, 0, 0, 1)))
+	g.Output("z", z)
+	c := &Case{Graph: g, Feed: rlx.Feed{"x": ir.New([]float32{1, 2}, 2), "y": ir.New([]float32{5, 6, 7, 8}, 4)}}
+	if f, _ := Check(c, Options{Backends: []string{"ref"}}); f != nil {
+		t.Error(f)
+	}
+	small := sized(c)
+	if got := small.Graph.Outputs[0].Value.Type().String(); got != "f32[2]" {
+		t.Errorf("with sizes: got %s, expected f32[2]", got)
+	}
+	if f, _ := Check(small, Options{Backends: []string{"ref"}}); f != nil {
+		t.Error(f)
+	}
+	c.Feed["y"] = ir.New([]float32{5}, 1)
+	if f, _ := Check(c, Options{Backends: []string{"ref"}}); f == nil || !strings.Contains(f.Error(), "operand 0 is f32[1], expected f32[4]") {
+		t.Errorf("got %v, expected an operand that is refused", f)
+	}
 }
 
 // What Snippet writes is what Replay reads: the same graph, with the same values.

@@ -71,7 +71,16 @@ func (w *grower) number(v ir.Value, c float64) ir.Value {
 func add(a, b ir.Value) ir.Value { return op.Add(a, b) }
 func mul(a, b ir.Value) ir.Value { return op.Mul(a, b) }
 
+// limited is x with its infinities clamped, as far as that is known: there functions of the unary table have limits where their formulas give NaN.
+func (w *grower) limited(x ir.Value) ir.Value {
+	if !w.compute() || w.finite(x) {
+		return x
+	}
+	return op.Clamp(x, -64, 64)
+}
+
 func (w *grower) geluErf(x ir.Value) ir.Value {
+	x = w.limited(x)
 	var t ir.Value
 	if w.chance(2) {
 		t = op.Div(x, w.number(x, math.Sqrt2))
@@ -99,6 +108,7 @@ func (w *grower) geluTanh(x ir.Value) ir.Value {
 }
 
 func (w *grower) hardSwish(x ir.Value) ir.Value {
+	x = w.limited(x)
 	gate := op.Clamp(w.swap(add, x, w.number(x, 3)), 0, 6)
 	if w.chance(2) {
 		gate = op.Relu6(w.swap(add, x, w.number(x, 3)))
@@ -109,7 +119,10 @@ func (w *grower) hardSwish(x ir.Value) ir.Value {
 	return op.Div(w.swap(mul, x, gate), w.number(x, 6))
 }
 
-func (w *grower) silu(x ir.Value) ir.Value { return w.swap(mul, x, op.Sigmoid(x)) }
+func (w *grower) silu(x ir.Value) ir.Value {
+	x = w.limited(x)
+	return w.swap(mul, x, op.Sigmoid(x))
+}
 
 func (w *grower) softplus(x ir.Value) ir.Value {
 	return op.Log(w.swap(add, op.Exp(op.Min(x, 8.0)), w.number(x, 1)))
@@ -201,12 +214,13 @@ func (w *grower) softmax(x ir.Value) ir.Value {
 	return op.Div(e, op.Reduce(e, "sum", []int{other}, true))
 }
 
-// attention is softmax(q k^T scale + mask) v, of one value or of three.
+// attention is softmax(q k^T scale + mask) v, of one value or of three. Infinities in q or k could make all scores of a row -inf, which gives 0 or NaN.
 func (w *grower) attention(x ir.Value) ir.Value {
 	n := w.known(x).base.Len()
 	if !allStatic(x) || n < 4 {
 		return ir.Value{}
 	}
+	x = w.limited(x)
 	shape := []int64{1 + w.Int64N(2), 1 + w.Int64N(2), 1 + w.Int64N(5), pickOf[int64](w, 1, 2, 3, 4, 8)}
 	for i := range shape {
 		for shape[0]*shape[1]*shape[2]*shape[3] > int64(n) && shape[i] > 1 {
@@ -218,7 +232,7 @@ func (w *grower) attention(x ir.Value) ir.Value {
 	if w.chance(3) {
 		keys = 1 + w.Int64N(6)
 	}
-	k := w.weight(x.DType(), 1, shape[0], shape[1], keys, shape[3])
+	k := w.limited(w.weight(x.DType(), 1, shape[0], shape[1], keys, shape[3]))
 	v := w.weight(x.DType(), 1, shape[0], shape[1], keys, pickOf[int64](w, shape[3], shape[3], 3))
 	if w.chance(4) && keys == shape[2] {
 		k = q

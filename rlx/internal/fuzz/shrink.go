@@ -26,6 +26,7 @@ func Shrink(c *Case, f *Failure, o Options) (*Case, *Failure) {
 	if f.Backend == "none" {
 		return c, f
 	}
+	s.accept(sized(c))
 	for progress := true; progress && s.tries < maxTries; {
 		progress = s.round()
 	}
@@ -46,7 +47,7 @@ func (s *shrinker) accept(c *Case) bool {
 	}
 	s.tries++
 	f, _ := Check(c, s.o)
-	if f == nil || f.By != s.failure.By {
+	if f == nil || f.By != s.failure.By || f.Backend != s.failure.Backend {
 		return false
 	}
 	s.best, s.failure = c, f
@@ -83,6 +84,24 @@ func (s *shrinker) round() bool {
 	return progress
 }
 
+// sized is the case with a number for every symbol; nil where there is none.
+func sized(c *Case) *Case {
+	if len(c.Graph.Symbols()) == 0 {
+		return nil
+	}
+	b := newBench(c.Seed)
+	for _, n := range c.Graph.Inputs {
+		if b.node(n, c.Feed) != nil {
+			return nil
+		}
+	}
+	g, err := c.Graph.Bind(b.symbols)
+	if err != nil {
+		return nil
+	}
+	return &Case{g, c.Feed, c.Seed}
+}
+
 // replacement is what stands in place of a node: tensors that become inputs, or an operand; or the node becomes the only output.
 type replacement struct {
 	node    *ir.Node
@@ -114,13 +133,14 @@ func asInput(b *bench, n *ir.Node) []replacement {
 	return []replacement{r}
 }
 
-// asOperand passes an operand of the same type on.
-func asOperand(_ *bench, n *ir.Node) (list []replacement) {
+// asOperand passes an operand of the same type on, unless n keeps its infinities from formulas that have no limit there.
+func asOperand(b *bench, n *ir.Node) (list []replacement) {
 	if len(n.Types) != 1 {
 		return nil
 	}
+	finite := func(v ir.Value) bool { return !isFloat(v) || allFinite(b.values[v].base) }
 	for _, v := range n.In {
-		if !v.IsZero() && v.Type().Equal(n.Types[0]) {
+		if !v.IsZero() && v.Type().Equal(n.Types[0]) && (finite(v) || !finite(n.Out(0))) {
 			list = append(list, replacement{node: n, operand: &v})
 		}
 	}

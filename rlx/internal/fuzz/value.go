@@ -64,11 +64,8 @@ func (b *bench) node(n *ir.Node, feed rlx.Feed) error {
 	if name, ok := n.InputName(); ok {
 		b.leaf(n.Out(0), feed[name])
 		for k, d := range n.Types[0].Shape {
-			if names := map[string]bool{}; !d.IsStatic() {
-				d.Symbols(names)
-				for s := range names {
-					b.symbols[s] = feed[name].Shape()[k]
-				}
+			if s, ok := d.Symbol(); ok {
+				b.symbols[s] = feed[name].Shape()[k]
 			}
 		}
 		return nil
@@ -118,8 +115,12 @@ func (b *bench) sameAsBase(n *ir.Node, d int) bool {
 func (b *bench) apply(n *ir.Node, of func(int, *known) *ir.Tensor) ([]*ir.Tensor, error) {
 	in := make([]*ir.Tensor, len(n.In))
 	for i, v := range n.In {
-		if !v.IsZero() {
-			in[i] = of(i, b.values[v])
+		if v.IsZero() {
+			continue
+		}
+		in[i] = of(i, b.values[v])
+		if want := b.bound(v.Type()); !in[i].Type().Equal(want) {
+			return nil, fmt.Errorf("operand %d is %s, expected %s", i, in[i].Type(), want)
 		}
 	}
 	if n.Row.Has(ir.Control) {
@@ -131,12 +132,18 @@ func (b *bench) apply(n *ir.Node, of func(int, *known) *ir.Tensor) ([]*ir.Tensor
 	}
 	types := make([]ir.Type, len(n.Types))
 	for i, t := range n.Types {
-		types[i] = ir.Type{DType: t.DType}
-		for _, d := range t.Shape {
-			types[i].Shape = append(types[i].Shape, d.Bind(b.symbols))
-		}
+		types[i] = b.bound(t)
 	}
 	return ref.Apply(n.Row, attrs, in, types)
+}
+
+// bound is t with the sizes of this run.
+func (b *bench) bound(t ir.Type) ir.Type {
+	u := ir.Type{DType: t.DType}
+	for _, d := range t.Shape {
+		u.Shape = append(u.Shape, d.Bind(b.symbols))
+	}
+	return u
 }
 
 // control runs a node with sub-graphs as a graph of its own.

@@ -404,9 +404,10 @@ func (p *planner) inPlace(n *ir.Node, k int, t prog.Type, in []*storage) bool {
 	if !(n.Row.Has(ir.Elementwise) && len(n.Types) == 1 || n.Row.Has(ir.InPlace) && k == 0) || in[k] == nil {
 		return false
 	}
-	s := in[k]
+	s, o := in[k], operandOf(in[k])
 	bytes, _ := t.Bytes()
-	if s.buf.fixed || s.offset != 0 || s.buf.bytes != bytes || s.dtype.Size() != t.DType.Size() || !operandOf(s).IsContiguous() {
+	fills := s.offset == 0 && o.IsContiguous() && o.Count()*int64(s.dtype.Size()) == s.buf.bytes // a first part of it may broadcast
+	if s.buf.fixed || !fills || s.buf.bytes != bytes || s.dtype.Size() != t.DType.Size() {
 		return false
 	}
 	for j, o := range in {
