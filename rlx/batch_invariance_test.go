@@ -92,8 +92,7 @@ func rowwiseNets() []rowwise {
 	return slices.Concat(nets, innerNets(), windowNets())
 }
 
-// innerNets have the batch behind the axis that sums, as time-major models do. Softmax is not among those with the batch last: on cpu a batch of one
-// makes its rows contiguous, and these sum in another order (docs/serving.md).
+// innerNets have the batch behind the axis that sums, as time-major models do.
 func innerNets() []rowwise {
 	inner := func(name string, row []int, f func(w weights, x rlx.Value) rlx.Value) rowwise {
 		c := of(name+" with the batch last", row, func(w weights, x rlx.Value) rlx.Value { return f(w, op.Transpose(x, 1, 0)) })
@@ -114,6 +113,7 @@ func innerNets() []rowwise {
 			inner(fmt.Sprint("LogSumExp ", k), []int{k}, func(_ weights, x rlx.Value) rlx.Value { return op.Reduce(x, "logsumexp", []int{0}, true) }),
 			inner(fmt.Sprint("Norm ", k), []int{k}, func(_ weights, x rlx.Value) rlx.Value { return op.Reduce(x, "l2", []int{0}, true) }),
 			inner(fmt.Sprint("LogSoftmax ", k), []int{k}, func(_ weights, x rlx.Value) rlx.Value { return op.LogSoftmax(x, 0) }),
+			inner(fmt.Sprint("Softmax ", k), []int{k}, func(_ weights, x rlx.Value) rlx.Value { return op.Softmax(x, 0) }),
 			inner(fmt.Sprint("CumProd ", k), []int{k}, func(_ weights, x rlx.Value) rlx.Value { return op.CumProd(x, 0) }),
 			between(fmt.Sprint("Reduce of both sides ", k), []int{k, 6}, func(_ weights, x rlx.Value) rlx.Value { return op.Reduce(x, "sum", []int{0, 2}, true) }),
 			between(fmt.Sprint("Reduce of one side ", k), []int{6, k}, func(_ weights, x rlx.Value) rlx.Value { return op.Reduce(x, "sum", []int{0}, true) }),

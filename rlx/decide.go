@@ -114,7 +114,7 @@ func (p *Program) decide(g *ir.Graph, values map[string]int64, eval pass.Eval) (
 	})
 	for err == nil {
 		var next *ir.Graph
-		if next, err = pass.Fold(g, foldLimit, eval); err != nil {
+		if next, err = pass.Fold(g, p.target.Support, foldLimit, eval); err != nil {
 			break
 		}
 		before := controls(next)

@@ -19,21 +19,21 @@ const foldLimit = 1 << 20
 // shapeFree are the passes that run once, before any size is known. What makes weights stands here, so that they are held once.
 func (p *Program) shapeFree(ctx context.Context) []pass.Pass {
 	fold := pass.Pass{Name: "fold", Doc: "computes what depends on constants alone",
-		Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, 0, p.eval(ctx)) })}
+		Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, p.target.Support, 0, p.eval(ctx)) })}
 	return []pass.Pass{
 		passDCE, passInline, passCSE,
 		pass.Int8, // before folding makes floats of the codes
 		fold,
 		passInline, passDCE,
 		pass.Views, pass.Algebra, // before patterns: they look for one way of writing
-		pass.ConvScale, pass.Rotary, pass.Attention, pass.Activations, pass.SwiGLU, pass.Norms, pass.Residual, pass.Sink, pass.Layout, passCSE,
+		pass.Lookup, pass.ConvScale, pass.Rotary, pass.Attention, pass.Activations, pass.SwiGLU, pass.Norms, pass.Residual, pass.Sink, pass.Layout, passCSE,
 	}
 }
 
 // bound are the passes that make a specialisation: sizes are known.
 func (p *Program) bound(ctx context.Context, values map[string]int64) []pass.Pass {
 	fold := pass.Pass{Name: "fold", Doc: "computes what depends on constants alone",
-		Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, foldLimit, p.eval(ctx)) })}
+		Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, p.target.Support, foldLimit, p.eval(ctx)) })}
 	return []pass.Pass{
 		{Name: "decide", Doc: "puts the branch of an If in its place where small inputs tell it", Whole: true,
 			Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return p.decide(g, values, p.eval(ctx)) })},

@@ -38,27 +38,31 @@ type benchLine struct {
 }
 
 type benchOptions struct {
-	json, limits, busy bool
-	threads            int
-	seconds            float64
-	backend            string
+	json, limits, busy, compare bool
+	threads                     int
+	seconds                     float64
+	backend                     string
 }
 
 func benchCommand() *cobra.Command {
 	var o benchOptions
 	c := &cobra.Command{
-		Use:   "bench [--json] [--limits] [--backend B] [-t N] [-s SECONDS] [WORKLOAD-PREFIX...]",
+		Use:   "bench [--json] [--limits] [--backend B] [-t N] [-s SECONDS] [WORKLOAD-PREFIX...] | bench --compare FILE...",
 		Short: "Measure workloads beside the limits of the machine, probed in the same run",
 		RunE: func(c *cobra.Command, prefixes []string) error {
 			if o.busy {
 				keepBusy(c.Context())
 				return c.Context().Err()
 			}
+			if o.compare {
+				return benchCompare(c.OutOrStdout(), prefixes)
+			}
 			return bench(c, o, prefixes)
 		},
 	}
 	c.Flags().BoolVar(&o.json, "json", false, "one JSON object a line")
 	c.Flags().BoolVar(&o.limits, "limits", false, "print the machine's limits too")
+	c.Flags().BoolVar(&o.compare, "compare", false, "instead, a page from files of such JSON lines, with the peers' among them")
 	c.Flags().IntVarP(&o.threads, "threads", "t", 1, "threads that may compute")
 	c.Flags().Float64VarP(&o.seconds, "seconds", "s", 1, "time per workload")
 	c.Flags().StringVar(&o.backend, "backend", "cpu", "backend to measure")

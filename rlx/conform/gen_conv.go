@@ -70,7 +70,16 @@ func conv(m *maker) {
 	auto := m.enums["auto_pad"]
 	m.convs(windows2d, window{x: dims(1, 32, 30, 34), w: dims(48, 32, 3, 3), padding: dims(1, 1), stride: dims(2, 2)},
 		window{x: dims(1, 2, 150, 140), w: dims(4, 1, 3, 3), groups: 2, padding: dims(1, 1), stride: dims(1, 2)},
-		window{x: dims(1, 2, 5000), w: dims(2, 1, 4), groups: 2, padding: dims(1, 2)})
+		window{x: dims(1, 2, 5000), w: dims(2, 1, 4), groups: 2, padding: dims(1, 2)},
+		window{x: dims(1, 2, 75, 56), w: dims(4, 1, 3, 3), groups: 2, padding: dims(1, 1)},
+		window{x: dims(1, 2, 41, 130), w: dims(2, 1, 3, 3), groups: 2, padding: dims(1, 1), stride: dims(2, 2)},
+		window{x: dims(1, 2, 9, 37), w: dims(2, 1, 5, 5), groups: 2, padding: dims(2, 2)},
+		window{x: dims(1, 2, 28, 76), w: dims(2, 1, 5, 5), groups: 2, padding: dims(1, 1, 2, 2), stride: dims(2, 2)},
+		window{x: dims(1, 3, 30, 60), w: dims(33, 3, 7, 7), padding: dims(3, 3), stride: dims(2, 2)},
+		window{x: dims(1, 20, 12, 17), w: dims(48, 10, 3, 3), groups: 2, padding: dims(2, 2), dilation: dims(2, 2)},
+		window{x: dims(2, 130, 7, 7), w: dims(50, 130, 1, 1)},
+		window{x: dims(1, 100, 7, 7), w: dims(36, 100, 3, 3), padding: dims(1, 1)},
+		window{x: dims(1, 16, 16, 16), w: dims(30, 16, 1, 1)})
 	if m.large && auto == "none" { // positions further apart than planes reach
 		m.convs(nil, window{x: dims(1, 2, 9), w: dims(2, 1, 2), groups: 2, dilation: dims(2000000), padding: dims(1999999, 0)})
 	}

@@ -118,7 +118,10 @@ func (g *Graph) Bind(values map[string]int64) (*Graph, error) {
 }
 
 // Splice copies the nodes of a sub-graph into g, with in for its inputs, and returns what stands for its outputs.
-func (g *Graph) Splice(sub *Graph, in []Value) ([]Value, error) {
+func (g *Graph) Splice(sub *Graph, in []Value) ([]Value, error) { return g.SpliceWith(sub, in, nil) }
+
+// SpliceWith is Splice with a function that may change the operands, in g, of each node of the sub-graph before it is copied.
+func (g *Graph) SpliceWith(sub *Graph, in []Value, operands func(n *Node, args []Value)) ([]Value, error) {
 	if len(in) != len(sub.Inputs) {
 		return nil, fmt.Errorf("sub-graph %q takes %d inputs, got %d", sub.Name, len(sub.Inputs), len(in))
 	}
@@ -135,6 +138,9 @@ func (g *Graph) Splice(sub *Graph, in []Value) ([]Value, error) {
 			if v.n != nil {
 				args[i] = done[v.n.id][v.i]
 			}
+		}
+		if operands != nil {
+			operands(n, args)
 		}
 		c, err := g.Add(n.Row, n.Name, n.Attrs, args...)
 		if err != nil {

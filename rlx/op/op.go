@@ -143,3 +143,5 @@ func AttentionRow() *ir.Row         { return attention.Row() }
 func RopeRow() *ir.Row              { return rope.Row() }
 func FusedSwiGLURow() *ir.Row       { return fusedSwiGLU.Row() }
 func DequantMatMulRow() *ir.Row     { return dequantMatMul.Row() }
+func GatherRow() *ir.Row            { return gather.Row() }
+func ReshapeRow() *ir.Row           { return reshape.Row() }

@@ -233,13 +233,18 @@ func inferElementwiseRegion(t *ir.Infer, a *ElementwiseRegionAttrs) {
 
 // spliceBody writes a body's nodes over whole tensors; each result is expanded to shape.
 func spliceBody(n *ir.Node, body *ir.Graph, in []ir.Value, shape []ir.Dim) []ir.Value {
-	if slices.ContainsFunc(body.Nodes, func(m *ir.Node) bool { return m.Row.Has(ir.Backward) }) { // which do not broadcast
-		in = slices.Clone(in)
-		for i := range in {
-			in[i] = spread(in[i], shape)
+	out, err := n.Graph().SpliceWith(body, in, func(m *ir.Node, args []ir.Value) {
+		if !m.Row.Has(ir.Backward) { // those do not broadcast
+			return
 		}
+		for i := range args {
+			args[i] = spread(args[i], shape)
+		}
+	})
+	if err != nil {
+		n.Graph().Fail(n.Row.Name, err)
+		return nil
 	}
-	out := splice(n, body, in)
 	for i := range out {
 		out[i] = spread(out[i], shape)
 	}

@@ -13,6 +13,22 @@ namespace {
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
 #include "../conv/step.h"
+
+RLX_FN __m512 piece4(const char *p, int64_t rs4) {
+  __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(reinterpret_cast<const float *>(p)));
+  x = _mm512_insertf32x4(x, _mm_loadu_ps(reinterpret_cast<const float *>(p + rs4)), 1);
+  x = _mm512_insertf32x4(x, _mm_loadu_ps(reinterpret_cast<const float *>(p + 2 * rs4)), 2);
+  return _mm512_insertf32x4(x, _mm_loadu_ps(reinterpret_cast<const float *>(p + 3 * rs4)), 3);
+}
+RLX_FN void columns4(const float *rows, int64_t rs, vf *c) {
+  const char *p = reinterpret_cast<const char *>(rows);
+  const __m512 a = piece4(p, 4 * rs), b = piece4(p + rs, 4 * rs), x = piece4(p + 2 * rs, 4 * rs), y = piece4(p + 3 * rs, 4 * rs);
+  const __m512d ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)), AB = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+  const __m512d xy = _mm512_castps_pd(_mm512_unpacklo_ps(x, y)), XY = _mm512_castps_pd(_mm512_unpackhi_ps(x, y));
+  c[0] = {_mm512_castpd_ps(_mm512_unpacklo_pd(ab, xy))}, c[1] = {_mm512_castpd_ps(_mm512_unpackhi_pd(ab, xy))};
+  c[2] = {_mm512_castpd_ps(_mm512_unpacklo_pd(AB, XY))}, c[3] = {_mm512_castpd_ps(_mm512_unpackhi_pd(AB, XY))};
+}
+
 #include "attention_body.h"
 #include "rope_body.h"
 }  // namespace

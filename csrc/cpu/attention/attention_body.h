@@ -42,34 +42,41 @@ template <class F> void pack_queries(const Job &j, const Queries &q, float *dst)
   }
 }
 
-// Rows of c = a b, b a panel, by tiles; half says that the first half of the columns is enough.
-void tiles_of(const matmul::TileSetF32 &set, matmul::TileF32 t, int64_t rows, bool half) {
+// Rows of c = a b, b a panel, by tiles; half says that the first half of the columns is enough. Meanwhile what lies `ahead` is fetched, or
+// null the rows of the next tile.
+void tiles_of(const matmul::TileSetF32 &set, matmul::TileF32 t, int64_t rows, bool half, const char *ahead, int64_t ahead_step) {
   const char *a = reinterpret_cast<const char *>(t.a);
   char *c = reinterpret_cast<char *>(t.c);
   for (int64_t i = 0; i < rows; i += set.rows) {
     const int64_t m = rows - i < set.rows ? rows - i : set.rows;
     t.a = reinterpret_cast<const float *>(a + i * t.a_rs);
     t.c = reinterpret_cast<float *>(c + i * t.c_rs);
-    t.ahead = reinterpret_cast<const char *>(t.a) + m * t.a_rs;
+    t.ahead = ahead != nullptr ? ahead : reinterpret_cast<const char *>(t.a) + m * t.a_rs, t.ahead_step = ahead_step;
     (half ? set.half[m] : set.run[m])(&t);
   }
+}
+
+// Keys [j0, j0 + n) as f32: where they lie, or copied to `keys`; t.a and its strides.
+template <class F> void place_keys(const Job &j, const Queries &q, int64_t j0, int64_t n, bool together, float *keys, matmul::TileF32 *t) {
+  const int64_t f = sizeof(float), d = j.q.d;
+  const typename F::T *k = j.c->template in_ptr<typename F::T>(1) + j.k.at(q.b, q.g, j0);
+  if constexpr (F::DIRECT) {
+    t->a = k, t->a_rs = j.k.ss * f, t->a_cs = j.k.sd * f;
+    if (!together || j.k.sd == 1) return;
+  }
+  for (int64_t i = 0; i < n; i++) take<F>(keys + i * d, k + i * j.k.ss, j.k.sd, d);
+  t->a = keys, t->a_rs = d * f, t->a_cs = f;
 }
 
 // scores[key][query] of keys [j0, j0 + n).
 template <class F> void score(const Job &j, const Queries &q, int64_t j0, int64_t n, const float *panels, float *keys, float *scores) {
   const int64_t f = sizeof(float), d = j.q.d, cols = j.tiles->cols;
-  const typename F::T *k = j.c->template in_ptr<typename F::T>(1) + j.k.at(q.b, q.g, j0);
   matmul::TileF32 t = {};
-  if constexpr (F::DIRECT) {
-    t.a = k, t.a_rs = j.k.ss * f, t.a_cs = j.k.sd * f;
-  } else {
-    for (int64_t i = 0; i < n; i++) take<F>(keys + i * d, k + i * j.k.ss, j.k.sd, d);
-    t.a = keys, t.a_rs = d * f, t.a_cs = f;
-  }
-  t.b_rs = cols * f, t.c_rs = QUERIES * f, t.k = d, t.ahead_step = 64;
+  place_keys<F>(j, q, j0, n, false, keys, &t);
+  t.b_rs = cols * f, t.c_rs = QUERIES * f, t.k = d;
   for (int64_t p = 0; p < q.lanes; p += cols) {
     t.b = panels + p * d, t.c = scores + p;
-    tiles_of(*j.tiles, t, n, j.tiles->half[1] != nullptr && 2 * (q.n - p) <= cols);
+    tiles_of(*j.tiles, t, n, j.tiles->half[1] != nullptr && 2 * (q.n - p) <= cols, nullptr, 64);
   }
 }
 
@@ -100,21 +107,22 @@ float far_bias(const Job &j, int64_t at, int64_t lo, int64_t hi) {
 // Whether every query of the block sees one row of the mask.
 bool shared_mask(const Job &j, const Queries &q) { return q.n == 1 || (j.mask_step[2] == 0 && (j.stack == 1 || j.mask_step[1] == 0)); }
 
-// bias[key][query] of keys [j0, j0 + n), or bias[key] where it is shared.
-void fill_bias(const Job &j, const Queries &q, int64_t j0, int64_t n, bool shared, float *bias) {
-  const int64_t step = j.mask_step[3];
-  if (!shared && j.mask_dtype == RLX_F32 && j.stack == 1) {
+// bias[key][query] of keys [j0, j0 + n); [query][key] for few queries; [key] where it is shared.
+void fill_bias(const Job &j, const Queries &q, int64_t j0, int64_t n, bool shared, bool few, float *bias) {
+  const int64_t step = j.mask_step[3], next = shared || few ? 1 : QUERIES, row = few ? KEYS : 1;
+  if (next != 1 && j.mask_dtype == RLX_F32 && j.stack == 1) {
     const float *src = reinterpret_cast<const float *>(j.mask) + j.mask_at(q.b, q.h, q.first) + j0 * step;
     return matmul::pack_panel_f32(bias, int(QUERIES), src, step, j.mask_step[2], n, int(q.n));
   }
   for (int64_t r = 0; r < (shared ? 1 : q.n); r++) {
-    const int64_t at = j.mask_at(q.b, q.head(j, r), q.query(j, r)) + j0 * step, next = shared ? 1 : QUERIES;
+    const int64_t at = j.mask_at(q.b, q.head(j, r), q.query(j, r)) + j0 * step;
+    float *to = bias + r * row;
     if (j.mask_dtype == RLX_BOOL) {
       const uint8_t *src = reinterpret_cast<const uint8_t *>(j.mask) + at;
-      for (int64_t i = 0; i < n; i++) bias[i * next + r] = src[i * step] != 0 ? 1.0f : 0.0f;
+      for (int64_t i = 0; i < n; i++) to[i * next] = src[i * step] != 0 ? 1.0f : 0.0f;
       continue;
     }
-    for (int64_t i = 0; i < n; i++) bias[i * next + r] = bias_value(j, at + i * step);
+    for (int64_t i = 0; i < n; i++) to[i * next] = bias_value(j, at + i * step);
   }
 }
 
@@ -134,14 +142,46 @@ RLX_FN vf scored(const Scoring &m, vf z, vf mask, vf far, vf digits) {
   return z;
 }
 
+// What softmax takes off: the greatest score, 0 where there is none.
+RLX_FN vf base_of(vf top) { return select(eq(top, splat<vf>(-INFINITY)), splat<vf>(0.0), top); }
+
+// The state of queries [w, w + LANES) goes on by a block of keys. Returns whether some sum so far must be scaled.
+RLX_FN bool go_on(const State &s, int64_t w, vf top, vf sum) {
+  const vf factor = exp(load(s.top + w) - base_of(top));
+  store(s.top + w, top), store(s.factor + w, factor);
+  store(s.sum + w, fma(load(s.sum + w), factor, sum));
+  return any(ne(factor, splat<vf>(1.0)));
+}
+
+// exp(score - base) of LANES queries for n keys, in place, and its sum: key i counts in part i % LANES.
+RLX_FN vf exponentials(float *p, int64_t n, vf base) {
+  vf part[LANES];
+  for (int k = 0; k < LANES; k++) part[k] = splat<vf>(0.0);
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES)
+    for (int k = 0; k < LANES; k++) {
+      const vf e = exp(load(p + (i + k) * QUERIES) - base);
+      store(p + (i + k) * QUERIES, e);
+      part[k] = part[k] + e;
+    }
+  for (; i < n; i++) {
+    const vf e = exp(load(p + i * QUERIES) - base);
+    store(p + i * QUERIES, e);
+    part[i % LANES] = part[i % LANES] + e;
+  }
+  for (int k = LANES / 2; k > 0; k /= 2)
+    for (int t = 0; t < k; t++) part[t] = part[t] + part[t + k];
+  return part[0];
+}
+
 // Scores become exp(score - top), and the state goes on. Returns whether some sum so far must be scaled.
 bool soften(const Scoring &m, const Queries &q, int64_t n, const float *bias, float *scores, const State &s) {
   const vf none = splat<vf>(-INFINITY), zero = splat<vf>(0.0);
   bool changed = false;
   for (int64_t w = 0; w < q.n; w += LANES) {
-    const vf before = load(s.top + w), far = load(s.far + w), digits = far * splat<vf>(0x1.8p-29);
+    const vf far = load(s.far + w), digits = far * splat<vf>(0x1.8p-29);
     const vi lo = load_i(s.lo + w), hi = load_i(s.hi + w);
-    vf top = before;
+    vf top = load(s.top + w);
     for (int64_t i = 0; i < n; i++) {
       vf mask = zero;
       if (m.bias || m.keep) mask = m.shared ? splat<vf>(bias[i]) : load(bias + i * QUERIES + w);
@@ -150,27 +190,12 @@ bool soften(const Scoring &m, const Queries &q, int64_t n, const float *bias, fl
       store(scores + i * QUERIES + w, z);
       top = max(top, z);
     }
-    const vf base = select(eq(top, none), zero, top);
-    vf a = zero, b = zero;
-    int64_t i = 0;
-    for (; i + 2 <= n; i += 2) {
-      float *p = scores + i * QUERIES + w;
-      const vf e = exp(load(p) - base), f = exp(load(p + QUERIES) - base);
-      store(p, e), store(p + QUERIES, f);
-      a = a + e, b = b + f;
-    }
-    if (i < n) {
-      const vf e = exp(load(scores + i * QUERIES + w) - base);
-      store(scores + i * QUERIES + w, e);
-      a = a + e;
-    }
-    const vf factor = exp(before - base);
-    store(s.top + w, top), store(s.factor + w, factor);
-    store(s.sum + w, fma(load(s.sum + w), factor, a + b));
-    changed |= any(ne(factor, splat<vf>(1.0)));
+    changed |= go_on(s, w, top, exponentials(scores + w, n, base_of(top)));
   }
   return changed;
 }
+
+#include "attention_few_body.h"
 
 // ---- values
 
@@ -182,12 +207,13 @@ void scale_sums(const Queries &q, const float *factor, float *sums, int64_t wide
   }
 }
 
-// sums[query] += p[key][query] v[key] for keys [j0, j0 + n).
-template <class F> void add_values(const Job &j, const Queries &q, int64_t j0, int64_t n, const float *p, float *values, float *sums, int64_t wide, bool load) {
+// sums[query] += p[key][query] v[key] for keys [j0, j0 + n); p_query and p_key are the steps of p.
+template <class F> void add_values(const Job &j, const Queries &q, int64_t j0, int64_t n, const float *p, int64_t p_query, int64_t p_key,
+                                   float *values, float *sums, int64_t wide, bool load) {
   const int64_t f = sizeof(float), cols = j.tiles->cols;
   const typename F::T *v = j.c->template in_ptr<typename F::T>(2) + j.v.at(q.b, q.g, j0);
   matmul::TileF32 t = {};
-  t.a_rs = f, t.a_cs = QUERIES * f, t.c_rs = wide * f, t.k = n, t.load = load, t.ahead_step = 0;
+  t.a_rs = p_query * f, t.a_cs = p_key * f, t.c_rs = wide * f, t.k = n, t.load = load;
   for (int64_t i = 0; i < j.v.d; i += cols) {
     const int64_t left = j.v.d - i;
     const bool half = j.tiles->half[1] != nullptr && 2 * left <= cols;
@@ -203,8 +229,13 @@ template <class F> void add_values(const Job &j, const Queries &q, int64_t j0, i
       t.b = values, t.b_rs = width * f;
     }
     t.a = p, t.c = sums + i;
-    tiles_of(*j.tiles, t, q.n, half);
+    tiles_of(*j.tiles, t, q.n, half, reinterpret_cast<const char *>(p), 0);
   }
+}
+
+template <class F> void touch_values(const Job &j, const Queries &q, int64_t j0, int64_t n) {
+  const int64_t e = sizeof(typename F::T);
+  if (j.v.sd == 1) touch_rows(j.c->template in_ptr<char>(2) + j.v.at(q.b, q.g, j0) * e, j.v.ss * e, n, j.v.d * e);
 }
 
 template <class F> void put_rows(const Job &j, const Queries &q, const State &s, const float *sums, int64_t wide, bool any_keys) {
@@ -268,14 +299,29 @@ template <class F> void attention_unit(const Job &j, int64_t u, float *slot) {
   Scoring m = {splat<vf>(j.scale), splat<vf>(j.softcap), splat<vf>(j.softcap > 0 ? 1 / j.softcap : 0.0), j.softcap > 0, false, false, false, false};
   if (j.mask != nullptr) m.bias = j.mask_dtype != RLX_BOOL, m.keep = !m.bias, m.shared = shared_mask(j, q);
   if (all.lo < all.hi) pack_queries<F>(j, q, slot + at.queries);
+  const bool few = q.n <= FEW;
   for (int64_t j0 = all.lo; j0 < all.hi && !j.c->stopped(); j0 += KEYS) {
     const int64_t n = all.hi - j0 < KEYS ? all.hi - j0 : KEYS;
-    score<F>(j, q, j0, n, slot + at.queries, slot + at.keys, scores);
-    if (m.bias || m.keep) fill_bias(j, q, j0, n, m.shared, bias);
+    if (m.bias || m.keep) fill_bias(j, q, j0, n, m.shared, few, bias);
     m.edges = place_edges(q, spans, j0, n, s);
-    const bool changed = soften(m, q, n, bias, scores, s);
-    if (changed && j0 > all.lo) scale_sums(q, s.factor, sums, wide);
-    add_values<F>(j, q, j0, n, scores, slot + at.values, sums, wide, j0 > all.lo);
+    bool changed;
+    if (few) {
+      matmul::TileF32 keys = {};
+      place_keys<F>(j, q, j0, n, true, slot + at.keys, &keys);
+      score_few(q, keys, n, j.q.d, cols, slot + at.queries, scores);
+      changed = soften_few(m, q, n, bias, scores, s);
+    } else {
+      score<F>(j, q, j0, n, slot + at.queries, slot + at.keys, scores);
+      changed = soften(m, q, n, bias, scores, s);
+    }
+    const bool more = j0 > all.lo;
+    if (changed && more) scale_sums(q, s.factor, sums, wide);
+    if (!few) add_values<F>(j, q, j0, n, scores, 1, QUERIES, slot + at.values, sums, wide, more);
+    for (int64_t i = 0; i < n && few; i += GROUP) {
+      const int64_t group = n - i < GROUP ? n - i : GROUP;
+      touch_values<F>(j, q, j0 + i, group);
+      add_values<F>(j, q, j0 + i, group, scores + i, KEYS, 1, slot + at.values, sums, wide, more || i > 0);
+    }
   }
   put_rows<F>(j, q, s, sums, wide, all.lo < all.hi);
 }

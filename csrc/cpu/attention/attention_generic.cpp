@@ -11,6 +11,14 @@ namespace {
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
 #include "../conv/step.h"
+
+RLX_FN void columns4(const float *rows, int64_t rs, vf *c) {
+  float x[4][LANES];
+  for (int k = 0; k < LANES; k++)
+    for (int t = 0; t < 4; t++) x[t][k] = reinterpret_cast<const float *>(reinterpret_cast<const char *>(rows) + k * rs)[t];
+  for (int t = 0; t < 4; t++) c[t] = load(x[t]);
+}
+
 #include "attention_body.h"
 #include "rope_body.h"
 }  // namespace

@@ -5,7 +5,9 @@
 //
 // A unit is a block of result channels by some panels of columns (n, p). Slices of the matrix of windows are made panel by panel as they
 // are used, so that scratch does not grow with x. w lies packed in panels of tile rows: in the weights when it is constant, else in scratch.
-// Where each result channel reads one channel of x and shares it with few others, the kernel slides over planes of x: see plane.h.
+// Most convolutions of f32 whose windows have several elements are computed in tiles without such a matrix: see tile.cpp. Depthwise ones have
+// kernels of their own: see depth.cpp. Where each result channel reads one channel of x, shares it with few others and none of those does,
+// the kernel slides over planes of x: see plane.h.
 #include "../core/rlx_begin.h"
 
 #include "../core/pool.h"
@@ -111,18 +113,29 @@ void make_panel(const Job &j, int64_t g, int64_t first, int64_t n, int64_t k0, i
   }
 }
 
-// Panels [p0, p1) of rows by [q0, q1) of columns of group g.
+// Panels [p0, p1) of rows by [q0, q1) of columns of group g. Sums are those of the block, or y itself where it holds them: f32, and whole
+// panels of one item.
 struct Block {
   int64_t g, p0, p1, q0, q1;
   float *sums, *panels;
+  float *c;
+  int64_t c_rs;
 };
+
+void place_sums(const Job &j, Block *b) {
+  const Window &w = j.w;
+  const int64_t cols = j.set->tiles->cols, first = b->q0 * cols, last = b->q1 * cols, item = first / w.points, top = row_start(j, b->p0);
+  b->c = b->sums, b->c_rs = last - first;
+  if (j.form != &j.set->f32 || last > (item + 1) * w.points) return;
+  b->c = reinterpret_cast<float *>(j.y) + ((item * w.groups + b->g) * w.outs + top) * w.points + first - item * w.points, b->c_rs = w.points;
+}
 
 // The slice of w's panel p, hot in the first-level cache, meets every panel of columns.
 void multiply(const Job &j, const Block &b, int64_t k0, int64_t kc) {
-  const int64_t cols = j.set->tiles->cols, f = sizeof(float), wide = (b.q1 - b.q0) * cols, top = row_start(j, b.p0);
+  const int64_t cols = j.set->tiles->cols, f = sizeof(float), top = row_start(j, b.p0);
   for (int64_t q = b.q0; q < b.q1; q++) make_panel(j, b.g, q * cols, min64(cols, j.columns - q * cols), k0, k0 + kc, b.panels + (q - b.q0) * kc * cols);
   matmul::TileF32 t;
-  t.b_rs = cols * f, t.c_rs = wide * f;
+  t.b_rs = cols * f, t.c_rs = b.c_rs * f;
   t.k = kc, t.load = k0 > 0;
   t.ahead_step = 64;
   for (int64_t p = b.p0; p < b.p1; p++) {
@@ -131,7 +144,7 @@ void multiply(const Job &j, const Block &b, int64_t k0, int64_t kc) {
     t.ahead = t.a + h * j.depth;
     for (int64_t q = b.q0; q < b.q1; q++) {
       t.b = b.panels + (q - b.q0) * kc * cols;
-      t.c = b.sums + (i - top) * wide + (q - b.q0) * cols;
+      t.c = b.c + (i - top) * b.c_rs + (q - b.q0) * cols;
       const bool half = 2 * (j.columns - q * cols) <= cols && j.set->tiles->half[h] != nullptr;
       (half ? j.set->tiles->half[h] : j.set->tiles->run[h])(&t);
     }
@@ -141,16 +154,17 @@ void multiply(const Job &j, const Block &b, int64_t k0, int64_t kc) {
 // The sums of a block to y, item by item.
 void put_block(const Job &j, const Block &b) {
   const Window &w = j.w;
-  const int64_t cols = j.set->tiles->cols, wide = (b.q1 - b.q0) * cols, top = row_start(j, b.p0), rows = row_start(j, b.p1) - top;
+  const int64_t cols = j.set->tiles->cols, top = row_start(j, b.p0), rows = row_start(j, b.p1) - top;
+  if (b.c != b.sums && !j.ending.present) return;
   const int64_t first = b.q0 * cols, last = min64(j.columns, b.q1 * cols);
   for (int64_t at = first; at < last;) {
     const int64_t item = at / w.points, p = at % w.points, n = min64(last - at, w.points - p);
     char *y = j.y + ((item * w.groups * w.outs + b.g * w.outs + top) * w.points + p) * j.form->bytes;
     for (int64_t i = 0; i < rows; i++) {
-      float *sums = b.sums + i * wide + at - first;
+      float *sums = b.c + i * b.c_rs + at - first;
       const int64_t o = b.g * w.outs + top + i;
       if (j.ending.present) end_sums(j.ending, *j.form, sums, n, o, (item * w.groups * w.outs + o) * w.points + p);
-      j.form->put(y + i * w.points * j.form->bytes, sums, n);
+      if (b.c == b.sums) j.form->put(y + i * w.points * j.form->bytes, sums, n);
     }
     at += n;
   }
@@ -166,6 +180,7 @@ void units(void *ctx, int64_t begin, int64_t end, int slot) {
     b.p0 = u % j.row_blocks * j.row_block, b.p1 = min64(b.p0 + j.row_block, j.row_panels);
     b.q0 = u / j.row_blocks % j.col_blocks * j.col_block, b.q1 = min64(b.q0 + j.col_block, j.col_panels);
     b.g = u / (j.row_blocks * j.col_blocks);
+    place_sums(j, &b);
     int64_t k0 = 0;
     do {
       const int64_t kc = min64(kSlice, j.depth - k0);
@@ -220,6 +235,8 @@ void depth_patches(void *ctx, int64_t begin, int64_t end, int slot) {
 template <int Isa> void run(const Call &c) {
   Job j = {};
   const Window w = window_of_conv(*c.cmd);
+  if (depth_fits(*c.cmd, w)) return depth_run(c, w, set_of(Isa).depth, set_of(Isa).f32, Isa);
+  if (!direct(w) && tiles_fit(*c.cmd, w, set_of(Isa).positions)) return tiles_run(c, w, set_of(Isa).positions, set_of(Isa).f32, Isa);
   plan(*c.cmd, set_of(Isa), w, c.threads(), &j);
   j.c = &c, j.x = c.in_ptr<char>(0), j.y = c.out_ptr<char>(0);
   j.ending = ending_of(c, Isa);
@@ -244,6 +261,7 @@ template <int Isa> void run(const Call &c) {
 int32_t conv_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
   const Window w = window_of_conv(c);
+  if (depth_fits(c, w)) return RLX_OK;
   Job j = {};
   if (direct(w)) {
     j.w = w;
@@ -252,6 +270,7 @@ int32_t conv_prepare(Prepare &prepare) {
     return RLX_OK;
   }
   const ConvSet &s = set_of(prepare.isa);
+  if (tiles_fit(c, w, s.positions)) return tiles_prepare(prepare, w, s.positions);
   plan(c, s, w, prepare.max_threads, &j);
   const void *src = prepare.constant_view(prepare, 1);
   if (src != nullptr && j.packed_bytes > 0 && w.groups < (1 << 24)) {

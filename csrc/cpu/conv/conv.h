@@ -2,7 +2,9 @@
 #pragma once
 #include "../matmul/gemm_tile.h"
 #include "../matmul/of_isa.h"
+#include "depth.h"
 #include "plane.h"
+#include "tile.h"
 
 namespace rlx {
 namespace conv {
@@ -25,6 +27,8 @@ struct ConvSet {
   Form f32, f16, bf16;
   // sums[i] = sum over t of k[t] * x[offset[t] + i]; touches whole vectors
   void (*depth_sums)(const float *x, const int64_t *offset, const float *k, int64_t taps, float *sums, int64_t n);
+  DepthTables depth;
+  TileTables positions;
 };
 extern const ConvSet conv_generic, conv_avx2, conv_avx512;
 

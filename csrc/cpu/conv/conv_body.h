@@ -5,6 +5,14 @@ template <class F>
 void columns(float *dst, int64_t dst_rs, const void *from, int64_t channel, int64_t count, const Segment *segments, int n, int64_t step, int zero) {
   const typename F::T *src = static_cast<const typename F::T *>(from);
   const vf none = splat<vf>(0.0);
+  if (n == 1 && segments[0].len == 2 * LANES && segments[0].at == 0 && step == 1) {  // a whole panel
+    src += segments[0].src;
+    for (int64_t c = 0; c < count; c++, dst += dst_rs, src += channel) {
+      const vf a = F::get(src), b = F::get(src + LANES);
+      store(dst, a), store(dst + LANES, b);
+    }
+    return;
+  }
   for (int64_t c = 0; c < count; c++, dst += dst_rs, src += channel) {
     for (int j = 0; j < zero; j += LANES) put_n(dst + j, none, zero - j < LANES ? zero - j : LANES);
     for (int s = 0; s < n; s++) {

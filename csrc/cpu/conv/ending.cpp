@@ -43,7 +43,8 @@ Ending ending_of(const Call &c, int isa) {
 void end_sums(const Ending &e, const Form &form, float *sums, int64_t n, int64_t o, int64_t at) {
   if (e.bias != nullptr) {
     float bias;
-    form.spread(&bias, 1, e.bias + o * form.bytes, 1, 1);
+    if (e.dtype == RLX_F32) bias = reinterpret_cast<const float *>(e.bias)[o];
+    else form.spread(&bias, 1, e.bias + o * form.bytes, 1, 1);
     for (int64_t i = 0; i < n; i++) sums[i] += bias;
   }
   if (e.residual != nullptr) {

@@ -22,6 +22,7 @@ RLX_FN __m256i part_mask(int n) {
 }
 RLX_FN vf load(const float* p) { return {_mm256_loadu_ps(p)}; }
 RLX_FN void store(float* p, vf x) { _mm256_storeu_ps(p, x.v); }
+RLX_FN void stream(float* p, vf x) { _mm256_stream_ps(p, x.v); }
 RLX_FN vf load_part(const float* p, int n) { return {_mm256_maskload_ps(p, part_mask(n))}; }
 RLX_FN void store_part(float* p, vf x, int n) { _mm256_maskstore_ps(p, part_mask(n), x.v); }
 RLX_FN vi load_i(const int32_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
@@ -156,6 +157,9 @@ RLX_FN vf scale2(vf p, vf n) {
   const __m256 s2 = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(k, half), bias), 23));
   return {_mm256_mul_ps(_mm256_mul_ps(p.v, s1), s2)};
 }
+
+constexpr int LOOKUP = 8;
+RLX_FN vf lookup(const float* t, vi i) { return {_mm256_permutevar8x32_ps(_mm256_load_ps(t), i.v)}; }
 
 // ---- horizontal
 

@@ -20,6 +20,7 @@ RLX_FN vi splat_i(int32_t x) { return {_mm512_set1_epi32(x)}; }
 RLX_FN __mmask16 part_mask(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
 RLX_FN vf load(const float* p) { return {_mm512_loadu_ps(p)}; }
 RLX_FN void store(float* p, vf x) { _mm512_storeu_ps(p, x.v); }
+RLX_FN void stream(float* p, vf x) { _mm512_stream_ps(p, x.v); }
 RLX_FN vf load_part(const float* p, int n) { return {_mm512_maskz_loadu_ps(part_mask(n), p)}; }
 RLX_FN void store_part(float* p, vf x, int n) { _mm512_mask_storeu_ps(p, part_mask(n), x.v); }
 RLX_FN vi load_i(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
@@ -120,6 +121,9 @@ RLX_FN vf to_f(vi a) { return {_mm512_cvtepi32_ps(a.v)}; }
 RLX_FN vi to_i(vf a) { return {_mm512_cvtps_epi32(a.v)}; }
 
 RLX_FN vf scale2(vf p, vf n) { return {_mm512_scalef_ps(p.v, n.v)}; }
+
+constexpr int LOOKUP = 16;
+RLX_FN vf lookup(const float* t, vi i) { return {_mm512_permutexvar_ps(i.v, _mm512_load_ps(t))}; }
 
 // ---- horizontal
 

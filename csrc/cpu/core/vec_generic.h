@@ -11,7 +11,8 @@
 //
 //   splat<V>(x)                 all lanes x; V = vf, vd or double. splat_i(k) for vi
 //   load, store                 LANES values, no alignment; load_part, store_part: the first n < LANES, the rest reads
-//                               as 0 and is never touched in memory. load_i, store_i for vi
+//                               as 0 and is never touched in memory (wider sets take n = LANES too). load_i, store_i for vi
+//   stream(p, x)                store past the caches, p on a whole vector; a full fence comes before other threads may read
 //   load_f16, load_bf16         exact widening; store_f16, store_bf16 round to nearest even, overflow to infinity, keep
 //                               subnormals, and write a NaN as the quiet one with its sign (7E00, 7FC0). _part forms
 //   load_b8, store_b8           a mask as bytes 0 and 1 (any non-zero byte reads as true). _part forms
@@ -28,6 +29,7 @@
 //   bits, from_bits             reinterpret f32 as i32 and back; on vi: + - & | ^ shl<N> shr<N> (logical) sra<N>,
 //                               eq_i, gt_i (signed), to_f (rounds), to_i (halves to even, in range only)
 //   scale2(p, n)                p * 2^n for whole n in [-252, 254]: one rounding, overflow and underflow as IEEE
+//   lookup(t, i)                t[i] for i modulo LOOKUP, the length of the table t, which lies on 64 bytes
 //   sum(v), hmax(v)             over the lanes in one fixed tree; hmax is NaN if a lane is
 //   wide, narrow                vf to vd exactly, vd to vf with one rounding
 //   on vd                       + - * / sqrt fma raw_min raw_max trunc
@@ -163,6 +165,9 @@ RLX_FN vi to_i(vf a) {
 #endif
 }
 
+constexpr int LOOKUP = 8;
+RLX_FN vf lookup(const float* t, vi i) { return {f32x4{t[i.v[0] & 7], t[i.v[1] & 7], t[i.v[2] & 7], t[i.v[3] & 7]}}; }
+
 RLX_FN vf scale2(vf p, vf n) {
   const float magic = 12582912.0f;  // 1.5 * 2^23: the sum's low bits are n
   const vi k = bits(n + splat<vf>(magic)) - bits(splat<vf>(magic)), half = sra<1>(k), bias = splat_i(127);
@@ -177,6 +182,7 @@ RLX_FN vf load(const float* p) {
   return r;
 }
 RLX_FN void store(float* p, vf x) { std::memcpy(p, &x, sizeof x); }
+RLX_FN void stream(float* p, vf x) { store(p, x); }
 RLX_FN vf load_part(const float* p, int n) {
   vf r = splat<vf>(0.0);
   for (int i = 0; i < LANES - 1; i++)

@@ -7,6 +7,7 @@
 //   one rounding   add sub mul div square reciprocal sqrt
 //   2 ULP          rsqrt exp exp2 log log2 log10 sin cos
 //   3 ULP          expm1 log1p asin acos atan sinh cosh tanh erf erfc
+//   3 ULP or 1e-7  gelu
 //   4 ULP          tan asinh acosh atanh pow atan2
 //   predicates     is_nan is_inf is_finite: vm, or bool for double
 //
@@ -40,5 +41,6 @@ template <class V, class... C> RLX_FN V poly(V x, double c, C... rest) { return 
 
 #include "vec_math_f64.h"
 #include "vec_math_exp.h"
+#include "vec_math_gelu.h"
 #include "vec_math_wide.h"
 #include "vec_math_trig.h"

@@ -142,12 +142,22 @@ void run_blocks(const Call &c, Range r, const Work &w, const Plan &p, int out_si
 
 }  // namespace
 
+bool streams(const Call &c, int result) {
+  const Operand &out = c.out(result);
+  bool own = out.dtype == RLX_F32 && out.count * 4 >= STREAM_BYTES;
+  for (uint32_t k = 0; k < c.cmd->num_in; k++) own &= c.in_data[k] != c.out_data[result];
+  return own;
+}
+
 void run(const Call &c, Range r, const Work &w) {
   const Plan p = plan_of(c, w.inputs);
   const int out_size = rlx_dtype_sizes[c.out(0).dtype];
-  if (p.direct) return run_direct(c, r, w, p, out_size);
-  if (p.dims[p.rank - 1] >= LONG_RUN) return run_long(c, r, w, p, out_size);
-  return run_blocks(c, r, w, p, out_size);
+  Work past = w;
+  past.stream = streams(c, 0);
+  if (p.direct) run_direct(c, r, past, p, out_size);
+  else if (p.dims[p.rank - 1] >= LONG_RUN) run_long(c, r, past, p, out_size);
+  else run_blocks(c, r, past, p, out_size);
+  if (past.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // no weaker one orders stores past the caches
 }
 
 namespace {
@@ -332,6 +342,27 @@ Work work_of(const Command &c, int isa) {
   return work_in(c, lanes_generic);
 }
 
+Link link_of(const Command &c) {
+  if (c.in[0].dtype != RLX_F32 || c.out[0].dtype != RLX_F32) return LINK_NONE;
+  if (c.op == RLX_OP_Activation) return attributes<rlx_ActivationAttrs>(c).fn == rlx_UnaryFn_relu ? LINK_RELU : LINK_NONE;
+  if (c.op != RLX_OP_Binary) return LINK_NONE;
+  switch (attributes<rlx_BinaryAttrs>(c).fn) {
+    case rlx_BinaryFn_add: return LINK_ADD;
+    case rlx_BinaryFn_sub: return LINK_SUB;
+    case rlx_BinaryFn_mul: return LINK_MUL;
+    default: return LINK_NONE;
+  }
+}
+
+Loop pick_chain(int isa) {
+#if defined(RLX_X86)
+  if (isa == ISA_AVX512) return lanes_avx512.chain;
+  if (isa == ISA_AVX2) return lanes_avx2.chain;
+#endif
+  (void)isa;
+  return lanes_generic.chain;
+}
+
 // One entry for each row and instruction set.
 #define RLX_ENTRIES(isa)                                                                             \
   void activation_f32_##isa(const Call &c, Range r) { run_work(c, r, lanes_##isa); }                 \
@@ -350,6 +381,11 @@ RLX_ENTRIES(avx512)
 #endif
 
 Split heavy(const Call &c) { return {c.out(0).count, 512}; }
+Split flat(const Call &c) {
+  Split s = elements(c);
+  if (streams(c, 0)) s.grain *= STREAM_GRAINS;
+  return s;
+}
 
 // Dtypes without twins.
 void activation_f64(const Call &c, Range r) { run_work(c, r, lanes_generic); }

@@ -12,7 +12,13 @@ constexpr int MAX_IN = 3;
 constexpr int BLOCK = 4096;       // bytes of one operand's block
 constexpr int HALF_BLOCK = 256;   // elements that the f16 and bf16 loops widen at a time
 
+constexpr int MAX_LINKS = 6;      // of a chain
+
 struct Work;
+
+// Functions of two f32 that run in chains: v = in[0], then v = fn(v, in[k]), or fn(in[k], v) where turned, for k from 1 on. relu takes v alone.
+enum Link : int32_t { LINK_NONE = -1, LINK_ADD, LINK_SUB, LINK_MUL, LINK_TURNED_ADD, LINK_TURNED_SUB, LINK_TURNED_MUL, LINK_RELU };
+constexpr int LINK_TURNED = 3;
 
 // Computes n elements of the result from n elements of each operand. out may be one of the operands.
 typedef void (*Loop)(const Work &w, const void *const *in, void *out, int64_t n);
@@ -24,13 +30,27 @@ struct Work {
   double alpha = 0, beta = 0;   // parameters of the function, or the bounds of Clamp
   int64_t lo = 0, hi = 0;       // bounds of an integer Clamp; dtypes of Cast
   bool saturate = true;         // of Cast
+  int links = 0;                // of a chain
+  Link link[MAX_LINKS] = {};
+  bool stream = false;          // f32 results go past the caches
 };
+
+// Results of this size leave the caches before anybody reads them: written past the caches they push out no operand and need not be read before
+// they are written. Only where the result is no operand's memory, which lies in the cache already.
+constexpr int64_t STREAM_BYTES = 10 << 20;
+bool streams(const Call &c, int result);
+// Such stores are waited for at the end of a piece of work: pieces are this much longer.
+constexpr int64_t STREAM_GRAINS = 16;
 
 // Runs w over the elements of Range.
 void run(const Call &c, Range r, const Work &w);
 
 // What a command of this family runs under an instruction set (an Isa). Its loop is null where the family has none for the command.
 Work work_of(const Command &c, int isa);
+
+// What a command is in a chain; LINK_NONE if it cannot be in one.
+Link link_of(const Command &c);
+Loop pick_chain(int isa);
 
 // Copies n elements of size bytes from a place that moves by step elements; a step of 0 repeats one.
 void copy_run(void *to, const void *from, int size, int64_t step, int64_t n);
@@ -46,7 +66,7 @@ struct Lanes {
   // Widen f16 or bf16, run Work::inner in f32 and round once: [bf16][operands - 1]; the last two give bytes.
   Loop half[2][2];
   Loop half_bytes[2][2];
-  Loop fma, clamp, relu_backward, relu_backward_half;
+  Loop fma, clamp, relu_backward, relu_backward_half, chain;
 };
 extern const Lanes lanes_generic;
 #if defined(RLX_X86)

@@ -55,12 +55,12 @@ void softmax_line_f64(const double *x, int64_t x_step, double *y, int64_t y_step
 
 Split norm_split(const Call &c) {
   const NormPlan p = norm_plan(c);
-  return split_lines(p.rows, p.n, WORK);
+  return split_lines(p.rows, p.n, elementwise::streams(c, 0) ? WORK * elementwise::STREAM_GRAINS : WORK);
 }
 
 Split softmax_split(const Call &c) {
   const Lines l = lines_of(c.in(0), c.attrs<rlx_SoftmaxAttrs>().axis);
-  Split s = split_lines(l.count, l.length, WORK / 2);
+  Split s = split_lines(l.count, l.length, elementwise::streams(c, 0) ? WORK * elementwise::STREAM_GRAINS : WORK / 2);
   if (l.y_step != 1) s.grain = (s.grain + 15) / 16 * 16;  // whole vectors of neighbours
   if (l.length == 0) s.units = 0;
   return s;

@@ -3,6 +3,7 @@
 #pragma once
 #include "../core/rlx_begin.h"
 #include "../core/kernel.h"
+#include "../elementwise/elementwise.h"
 #include "../reduce/lines.h"
 
 namespace rlx {

@@ -9,16 +9,23 @@ namespace quant {
 
 RLX_TARGET_AVX2_BEGIN
 namespace {
-constexpr int PAIRS = 8;
+constexpr int LANES_Q = 8, GROUP = 2, ROWS = 6;
 struct vq { __m256i v; };
 RLX_FN vq splat_q(int32_t x) { return {_mm256_set1_epi32(x)}; }
 RLX_FN vq load_q(const int32_t *p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i *>(p))}; }
 RLX_FN void store_q(int32_t *p, vq x) { _mm256_storeu_si256(reinterpret_cast<__m256i *>(p), x.v); }
-RLX_FN vq add_pairs(vq c, vq a, vq b) { return {_mm256_add_epi32(c.v, _mm256_madd_epi16(a.v, b.v))}; }
+RLX_FN vq add_q(vq a, vq b) { return {_mm256_add_epi32(a.v, b.v)}; }
+RLX_FN vq add_groups(vq c, vq a, vq b) { return {_mm256_add_epi32(c.v, _mm256_madd_epi16(a.v, b.v))}; }
+RLX_FN vq bytes_q(const char *p) { return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p)))}; }
 #include "product_body.h"
+
+void widen(void *to, const int8_t *from, int64_t codes) {
+  for (int64_t i = 0; i < codes; i += 16)
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(static_cast<int16_t *>(to) + i), bytes_q(reinterpret_cast<const char *>(from) + i).v);
+}
 }  // namespace
 
-const TileSet tiles_avx2 = set;
+const TileSet tiles_avx2 = {ROWS, COLUMNS, GROUP, 2, {RLX_TILES_6(Bytes)}, {RLX_TILES_6(Wide)}, {RLX_TILES_6(Wide)}, widen, finish};
 
 RLX_TARGET_END
 

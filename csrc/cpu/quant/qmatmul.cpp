@@ -1,4 +1,4 @@
-// QMatMul: rows of x and panels of w in pairs, then tiles. Contract: sums modulo 2^32, so that neither order nor blocking changes a result;
+// QMatMul: rows of x and panels of w, then tiles (product.h). Contract: sums modulo 2^32, so that neither order nor blocking changes a result;
 // one f32 product and one rounding to the result's dtype.
 #include "../core/rlx_begin.h"
 
@@ -9,86 +9,151 @@ namespace rlx {
 namespace quant {
 namespace {
 
-constexpr int64_t ROW_BLOCK = 32;  // rows of a unit of work
-constexpr int64_t WORK = 1 << 15;  // pairs of products of a piece of work
+constexpr int64_t BLOCK_BYTES = 384 << 10;  // rows of a unit: they stay in the second-level cache
+constexpr int64_t BLOCK_PANELS = 16;
+constexpr int64_t WIDE_BYTES = 256 << 10;   // a larger panel is read as bytes by each tile
+constexpr int64_t CHUNK = 1 << 17;          // products of a piece of work
+constexpr int64_t CHUNK_PACK = 1 << 14;     // codes
+constexpr int64_t LINE = 64, AHEAD = 4096;  // bytes
+
+int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t aligned(int64_t bytes) { return (bytes + 63) & ~int64_t(63); }
 
 struct Job {
   const TileSet *set;
-  int64_t m, n, k, k2, panels, row_blocks;
-  int x_zero, w_zero;
-  bool w_signed;
-  const void *w;          // what pack_w packs
-  int32_t *to;
-  const int32_t *packed;  // panels of w
-  int32_t *rows;          // x in pairs
+  int64_t m, n, k, groups;
+  Shift x, w;
+  int64_t row_step, panel_step;      // bytes
+  int64_t panels, row_panels;        // of columns and rows
+  int64_t col_block, row_block;      // panels of a unit
+  int64_t col_blocks, row_blocks;
+  bool wide;                         // panels are widened once for all rows of a unit
+  const void *codes;                 // of w
+  char *panel_at;                    // what pack_w fills
+  const char *packed;                // panels, then the sums of their columns
+  char *rows, *slots;
+  int32_t *row_sums;                 // times minus the zero point of w; null where that is 0
   const Call *c;
   Requant q;
+  const int32_t *bias;
 };
 
-Job job_of(const Command &c, int isa) {
+// Halves the blocks until there are several units a thread, but leaves a chunk in each.
+void cut(Job *j, int threads) {
+  j->row_block = min64(j->row_panels, max64(1, BLOCK_BYTES / (j->set->rows * j->row_step + 1)));
+  j->col_block = min64(j->panels, BLOCK_PANELS);
+  for (;;) {
+    j->row_blocks = ceil_div(j->row_panels, max64(j->row_block, 1)), j->col_blocks = ceil_div(j->panels, max64(j->col_block, 1));
+    if (threads <= 1 || j->row_blocks * j->col_blocks >= 4 * threads) break;
+    if (j->row_block * j->col_block * j->set->rows * j->set->columns * j->k < 2 * CHUNK) break;
+    if (j->col_block > 1) j->col_block = ceil_div(j->col_block, 2);
+    else if (j->row_block > 1) j->row_block = ceil_div(j->row_block, 2);
+    else break;
+  }
+  if (j->row_blocks > 0) j->row_block = ceil_div(j->row_panels, j->row_blocks);
+}
+
+Job job_of(const Command &c, int isa, int threads) {
   const rlx_QMatMulAttrs &a = *static_cast<const rlx_QMatMulAttrs *>(c.attrs);
   Job j = {};
-  j.set = &tiles_of(isa);
-  j.k = c.in[1].dims[0], j.n = c.in[1].dims[1], j.k2 = (j.k + 1) / 2;
+  const TileSet &s = *(j.set = &tiles_of(isa));
+  j.k = c.in[1].dims[0], j.n = c.in[1].dims[1], j.groups = groups_of(s, j.k);
   j.m = j.n > 0 ? c.out[0].count / j.n : 0;
-  j.panels = (j.n + j.set->columns - 1) / j.set->columns, j.row_blocks = (j.m + ROW_BLOCK - 1) / ROW_BLOCK;
-  j.x_zero = int(a.x_zero_point), j.w_zero = int(a.w_zero_point);
-  j.w_signed = c.in[1].dtype == RLX_I8;
+  j.x = to_unsigned(c.in[0].dtype, a.x_zero_point), j.w = to_signed(c.in[1].dtype, a.w_zero_point);
+  j.row_step = row_bytes(s, j.k), j.panel_step = byte_panel(s, j.k);
+  j.panels = ceil_div(j.n, s.columns), j.row_panels = ceil_div(j.m, s.rows);
+  j.wide = s.widen != nullptr && j.row_panels > 1 && wide_panel(s, j.k) <= WIDE_BYTES;
+  cut(&j, threads);
   return j;
 }
 
-int64_t panel_bytes(const Job &j) { return j.panels * j.k2 * j.set->columns * int64_t(sizeof(int32_t)); }
-int64_t grain(const Job &j, int64_t unit) { return 1 + WORK / (j.k2 * unit + 1); }
+// Parts of the scratch.
+int64_t packed_bytes(const Job &j) { return aligned(j.panels * j.panel_step) + j.panels * j.set->columns * int64_t(sizeof(int32_t)); }
+int64_t rows_bytes(const Job &j) { return aligned(j.m * j.row_step); }
+int64_t sums_bytes(const Job &j) { return j.w.zero == 0 ? 0 : aligned(j.m * int64_t(sizeof(int32_t))); }
+int64_t slot_bytes(const Job &j) { return j.wide ? aligned(wide_panel(*j.set, j.k)) : 0; }
+int64_t grain_of(const Job &j, int64_t lines) { return 1 + CHUNK_PACK / (j.k * lines + 1); }
+
+const int32_t *column_sums(const Job &j, const char *panels) { return reinterpret_cast<const int32_t *>(panels + aligned(j.panels * j.panel_step)); }
+// Rows [row_start(p), row_start(p + 1)) are panel p: heights differ by one at most.
+int64_t row_start(const Job &j, int64_t p) { return p * (j.m / j.row_panels) + min64(p, j.m % j.row_panels); }
+int columns_of(const Job &j, int64_t q) { return int(min64(j.set->columns, j.n - q * j.set->columns)); }
 
 void pack_w(void *ctx, int64_t begin, int64_t end, int) {
   const Job &j = *static_cast<const Job *>(ctx);
-  const int w = j.set->columns;
-  for (int64_t p = begin; p < end; p++) {
-    const int n = int(j.n - p * w < w ? j.n - p * w : w);
-    int32_t *to = j.to + p * j.k2 * w;
-    if (j.w_signed) pack_panel(to, w, static_cast<const int8_t *>(j.w) + p * w, j.n, j.k, n, j.w_zero);
-    else pack_panel(to, w, static_cast<const uint8_t *>(j.w) + p * w, j.n, j.k, n, j.w_zero);
-  }
+  const int64_t w = j.set->columns;
+  int32_t *sums = const_cast<int32_t *>(column_sums(j, j.panel_at));
+  for (int64_t q = begin; q < end; q++)
+    pack_panel(*j.set, reinterpret_cast<int8_t *>(j.panel_at + q * j.panel_step), sums + q * w, static_cast<const char *>(j.codes) + q * w, j.n, j.k, columns_of(j, q),
+               j.w.flip);
 }
 
 void pack_x(void *ctx, int64_t begin, int64_t end, int) {
   const Job &j = *static_cast<const Job *>(ctx);
   for (int64_t i = begin; i < end; i++) {
-    if (j.c->in(0).dtype == RLX_I8) pack_row(j.rows + i * j.k2, j.c->in_ptr<int8_t>(0) + i * j.k, j.k, j.x_zero);
-    else pack_row(j.rows + i * j.k2, j.c->in_ptr<uint8_t>(0) + i * j.k, j.k, j.x_zero);
+    const int32_t sum = pack_row<uint8_t>(*j.set, j.rows + i * j.row_step, j.c->in_ptr<char>(0) + i * j.k, j.k, j.x.flip);
+    if (j.row_sums != nullptr) j.row_sums[i] = int32_t(-uint32_t(j.w.zero) * uint32_t(sum));
   }
 }
 
-// A unit is one panel and a block of rows.
-void units(void *ctx, int64_t begin, int64_t end, int) {
+// Row panels [p0, p1) by column panel q.
+void columns(const Job &j, int64_t q, int64_t p0, int64_t p1, int slot) {
+  const TileSet &s = *j.set;
+  const int w = s.columns, n = columns_of(j, q);
+  alignas(64) int32_t start[MAX_COLUMNS] = {}, spare[MAX_ROWS * MAX_COLUMNS];
+  const int32_t *sums = column_sums(j, j.packed) + q * w;
+  for (int i = 0; i < n; i++) start[i] = start_of(j.bias == nullptr ? 0 : j.bias[q * w + i], sums[i], j.x.zero, j.w.zero, j.k);
+  Tile t = {};
+  t.a_step = j.row_step, t.groups = j.groups, t.start = start;
+  const char *panel = t.b = j.packed + q * j.panel_step;
+  if (j.wide) {
+    char *to = j.slots + slot * slot_bytes(j);
+    s.widen(to, reinterpret_cast<const int8_t *>(panel), j.groups * s.group * w);
+    t.b = to;
+  }
+  const bool direct = j.q.dtype == RLX_I32 && n == w && j.row_sums == nullptr;
+  for (int64_t p = p0; p < p1 && !j.c->stopped(); p++) {
+    const int64_t i = row_start(j, p), h = row_start(j, p + 1) - i;
+    const int64_t fetched = (p - p0) * j.groups * LINE;
+    t.ahead = h > 4 ? panel + j.panel_step + fetched : panel + AHEAD;
+    t.ahead_step = h > 4 ? LINE : s.group * w;
+    if (h > 4 && fetched >= j.panel_step) t.ahead = panel, t.ahead_step = 0;
+    t.a = j.rows + i * j.row_step;
+    t.c = direct ? j.c->out_ptr<int32_t>(0) + i * j.n + q * w : spare;
+    t.c_step = direct ? j.n : w;
+    (j.wide ? s.wide : s.bytes)[h](t);
+    for (int64_t r = 0; r < h && !direct; r++)
+      s.finish(j.q, j.c->out_ptr<void>(0), (i + r) * j.n + q * w, spare + r * w, j.row_sums == nullptr ? 0 : j.row_sums[i + r], n, q * w, 1);
+  }
+}
+
+void units(void *ctx, int64_t begin, int64_t end, int slot) {
   const Job &j = *static_cast<const Job *>(ctx);
-  const int w = j.set->columns;
-  alignas(64) int32_t sums[4 * MAX_COLUMNS];
-  for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
-    const int64_t p = u / j.row_blocks, first = u % j.row_blocks * ROW_BLOCK, last = first + ROW_BLOCK < j.m ? first + ROW_BLOCK : j.m;
-    const int n = int(j.n - p * w < w ? j.n - p * w : w);
-    for (int64_t i = first; i < last; i += 4) {
-      const int h = int(last - i < 4 ? last - i : 4);
-      j.set->tile[h](j.rows + i * j.k2, j.k2, j.packed + p * j.k2 * w, sums);
-      for (int r = 0; r < h; r++) j.set->finish(j.q, j.c->out_ptr<void>(0), (i + r) * j.n + p * w, sums + r * w, n, p * w, 1);
-    }
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t p = u / j.col_blocks * j.row_block, q = u % j.col_blocks * j.col_block, last = min64(q + j.col_block, j.panels);
+    for (int64_t i = q; i < last && !j.c->stopped(); i++) columns(j, i, p, min64(p + j.row_block, j.row_panels), slot);
   }
 }
 
 template <int Isa> void run(const Call &c) {
   if (c.out(0).count == 0) return;
   const rlx_QMatMulAttrs &a = c.attrs<rlx_QMatMulAttrs>();
-  Job j = job_of(*c.cmd, Isa);
-  j.c = &c, j.w = c.in_ptr<void>(1);
-  j.q = {c.out(0).dtype, ends_of(c.out(0).dtype), int32_t(a.out_zero_point), float(a.multiplier), operand<int32_t>(c, 2), operand<float>(c, 3)};
-  j.packed = static_cast<const int32_t *>(c.cmd->packed);
-  j.rows = static_cast<int32_t *>(c.scratch);
+  Job j = job_of(*c.cmd, Isa, c.threads());
+  j.c = &c, j.codes = c.in_ptr<void>(1), j.bias = operand<int32_t>(c, 2);
+  j.q = {c.out(0).dtype, ends_of(c.out(0).dtype), int32_t(a.out_zero_point), float(a.multiplier), operand<float>(c, 3)};
+  j.packed = static_cast<const char *>(c.cmd->packed);
+  j.rows = static_cast<char *>(c.scratch);
+  j.slots = j.rows + rows_bytes(j) + sums_bytes(j);
+  if (j.w.zero != 0) j.row_sums = reinterpret_cast<int32_t *>(j.rows + rows_bytes(j));
   if (j.packed == nullptr) {
-    j.packed = j.to = j.rows + j.m * j.k2;
-    c.parallel(j.panels, grain(j, j.set->columns), pack_w, &j);
+    j.packed = j.panel_at = j.slots;
+    j.slots += aligned(packed_bytes(j));
+    c.parallel(j.panels, grain_of(j, j.set->columns), pack_w, &j);
   }
-  c.parallel(j.m, grain(j, 1), pack_x, &j);
-  c.parallel(j.panels * j.row_blocks, grain(j, j.set->columns * (j.m < ROW_BLOCK ? j.m : ROW_BLOCK)), units, &j);
+  c.parallel(j.m, grain_of(j, 1), pack_x, &j);
+  c.parallel(j.row_blocks * j.col_blocks, 1 + CHUNK / (j.row_block * j.col_block * j.set->rows * j.set->columns * j.k + 1), units, &j);
 }
 
 }  // namespace
@@ -96,18 +161,18 @@ template <int Isa> void run(const Call &c) {
 int32_t qmatmul_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
   if (c.out[0].count == 0) return RLX_OK;
-  Job j = job_of(c, prepare.isa);
-  int64_t bytes = panel_bytes(j);
-  j.w = prepare.constant(prepare, 1);
-  if (j.w != nullptr && bytes > 0) {
-    const uint64_t layout = uint64_t(c.op) << 32 | uint64_t(j.w_zero + 256) << 8 | uint64_t(j.set->columns);
+  Job j = job_of(c, prepare.isa, prepare.max_threads);
+  int64_t bytes = packed_bytes(j);
+  j.codes = j.k > 0 ? prepare.constant(prepare, 1) : nullptr;
+  if (j.codes != nullptr) {
+    const uint64_t layout = uint64_t(c.op) << 32 | uint64_t(j.set->group) << 8 | uint64_t(j.set->columns);
     bool fresh = false;
-    j.to = static_cast<int32_t *>(prepare.cache(prepare, 1, layout, bytes, &fresh));
-    if (j.to == nullptr) return RLX_NO_MEMORY;
-    if (fresh) parallel(prepare.pool, prepare.max_threads, j.panels, grain(j, j.set->columns), pack_w, &j, nullptr);
-    c.packed = j.to, bytes = 0;
+    j.panel_at = static_cast<char *>(prepare.cache(prepare, 1, layout, bytes, &fresh));
+    if (j.panel_at == nullptr) return RLX_NO_MEMORY;
+    if (fresh) parallel(prepare.pool, prepare.max_threads, j.panels, grain_of(j, j.set->columns), pack_w, &j, nullptr);
+    c.packed = j.panel_at, bytes = 0;
   }
-  c.scratch = j.m * j.k2 * int64_t(sizeof(int32_t)) + bytes;
+  c.scratch = rows_bytes(j) + sums_bytes(j) + aligned(bytes) + prepare.max_threads * slot_bytes(j);
   return RLX_OK;
 }
 

@@ -12,6 +12,7 @@ namespace {
 #include "../core/vec_avx512.h"
 #include "../reduce/forms.h"
 #include "../conv/step.h"
+RLX_FN void store_bytes(uint8_t *p, vi x) { _mm_storeu_si128(reinterpret_cast<__m128i *>(p), _mm512_cvtepi32_epi8(x.v)); }
 #include "quant_body.h"
 }  // namespace
 

@@ -1,5 +1,5 @@
 // quant_body.h: Quantize and Dequantize a chunk at a time: operands to f32 and i32, one loop that compilers turn into vectors, results to
-// their dtype. Text for the anonymous namespace of an instruction set, after vec_<isa>.h, forms.h and step.h.
+// their dtype. Text for the anonymous namespace of an instruction set, after vec_<isa>.h, forms.h, step.h and store_bytes (the lowest byte of each lane).
 
 constexpr int CHUNK = 256;
 
@@ -75,20 +75,46 @@ void load_scales(const Call &c, Chunk *k, int64_t at, int n) {
   else std::memset(k->zero, 0, size_t(n) * sizeof(int32_t));
 }
 
+// Codes of 8 bits by a product with the reciprocal of the scale. It is less than 2^-14 from the quotient where that is no more than 255, so that both
+// round to the same integer unless one lies closer than 2^-13 to a half: false then, for a NaN, and where the reciprocal is not a normal number.
+RLX_FN bool small_codes(uint8_t *to, const float *x, int n, float scale, int32_t zero, Ends e) {
+  if (!(scale > 0x1p-100f && scale < 0x1p100f)) return false;
+  const vf by = splat<vf>(1.0f / scale), lo = splat<vf>(e.lo - zero), hi = splat<vf>(e.hi - zero), half = splat<vf>(0.5f - 0x1p-13f);
+  const vf whole = splat<vf>(12582912.0f);  // 1.5 2^23: a sum with it is an integer, whose lowest bits are those of the integer
+  const vi z = splat_i(zero);
+  vm clear = eq(half, half);
+  for (int i = 0; i < n; i += LANES) {
+    const vf q = (n - i < LANES ? load_part(x + i, n - i) : load(x + i)) * by;
+    const vf v = raw_min(hi, raw_max(lo, q)), t = v + whole;  // NaN stays
+    clear = mand(clear, le(abs(v - (t - whole)), half));
+    const vi r = bits(t);
+    if (n - i >= LANES) {
+      store_bytes(to + i, r + z);
+      continue;
+    }
+    uint8_t last[LANES];
+    store_bytes(last, r + z);
+    std::memcpy(to + i, last, size_t(n - i));
+  }
+  return mask_bits(mnot(clear)) == 0;
+}
+
 // Contract: one f32 division, one rounding to an integer.
 void quantize_units(const Call &c, Range r) {
   const uint32_t from = c.in(0).dtype, to = c.out(0).dtype;
   const Ends e = ends_of(to);
   Chunk k;
   chunks(c, r, [&](int64_t at, int n, int64_t scale, bool vector) {
-    load_floats(k.x, from, c.in_ptr<void>(0), at, n);
+    const float *x = from == RLX_F32 ? c.in_ptr<float>(0) + at : k.x;
+    if (from != RLX_F32) load_floats(k.x, from, c.in_ptr<void>(0), at, n);
     load_scales(c, &k, scale, vector ? n : 1);
+    const float s = k.scale[0];
+    const int32_t z = k.zero[0];
+    if (!vector && e.hi <= 255 && small_codes(c.out_ptr<uint8_t>(0) + at, x, n, s, z, e)) return;
     if (vector) {
-      for (int i = 0; i < n; i++) k.q[i] = to_code(k.x[i] / k.scale[i], k.zero[i], e);
+      for (int i = 0; i < n; i++) k.q[i] = to_code(x[i] / k.scale[i], k.zero[i], e);
     } else {
-      const float s = k.scale[0];
-      const int32_t z = k.zero[0];
-      for (int i = 0; i < n; i++) k.q[i] = to_code(k.x[i] / s, z, e);
+      for (int i = 0; i < n; i++) k.q[i] = to_code(x[i] / s, z, e);
     }
     store_ints(c.out_ptr<void>(0), to, at, k.q, n);
   });

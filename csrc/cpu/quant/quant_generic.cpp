@@ -9,6 +9,11 @@ namespace {
 #include "../core/vec_generic.h"
 #include "../reduce/forms.h"
 #include "../conv/step.h"
+RLX_FN void store_bytes(uint8_t *p, vi x) {
+  int32_t lanes[LANES];
+  store_i(lanes, x);
+  for (int i = 0; i < LANES; i++) p[i] = uint8_t(lanes[i]);
+}
 #include "quant_body.h"
 }  // namespace
 

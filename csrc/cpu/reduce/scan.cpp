@@ -3,8 +3,11 @@
 // Lines that lie beside each other are scanned together, row by row.
 #include "../core/rlx_begin.h"
 
+#include "../core/isa.h"
 #include "../elementwise/convert.h"
+#include "../elementwise/elementwise.h"
 #include "lines.h"
+#include "scan_rows.h"
 
 namespace rlx {
 namespace reduce {
@@ -77,8 +80,9 @@ template <class F, bool PRODUCT> struct Scan {
   static S start() { return PRODUCT ? one<S>() : S(); }
   static S next(S s, S v) { return PRODUCT ? mul(s, v) : add(s, v); }
 
-  static void line(const T *x, T *y, const Steps &s, const Call &c) {
-    S state = start();
+  static void line(const T *x, T *y, const Steps &s, const Call &c) { rest(x, y, s, c, start()); }
+  // What is left of a line.
+  static void rest(const T *x, T *y, const Steps &s, const Call &c, S state) {
     for (int64_t from = 0; from < s.n && !c.stopped(); from += POLL)
       for (int64_t k = from, to = s.n - from < POLL ? s.n : from + POLL; k < to; k++, x += s.x, y += s.y) {
         const S after = next(state, F::get(*x));
@@ -109,19 +113,51 @@ template <class F, bool PRODUCT> struct Scan {
   }
 };
 
+#if defined(RLX_X86)
+bool along_rows(const Call &c, const Steps &s) { return c.in(0).dtype == RLX_F32 && s.y * s.y == 1 && s.x == s.y && isa_active() >= ISA_AVX2; }
+
+template <bool PRODUCT> void eight_rows_of(const Call &c, const float *x, int64_t x_side, float *y, int64_t y_side, const Steps &s, bool past) {
+  double state[ROWS];
+  for (double &v : state) v = Scan<as_f32, PRODUCT>::start();
+  const int64_t whole = s.n - s.n % COLUMNS;
+  for (int64_t from = 0; from < whole && !c.stopped(); from += POLL / ROWS) {
+    const int64_t n = whole - from < POLL / ROWS ? whole - from : POLL / ROWS;
+    if (s.x > 0) scan_rows_of<PRODUCT, false>(x + from, x_side, y + from, y_side, n, s.exclusive, past, state);
+    else scan_rows_of<PRODUCT, true>(x - from, x_side, y - from, y_side, n, s.exclusive, past, state);
+  }
+  const Steps left = {s.n - whole, s.x, s.y, s.exclusive, PRODUCT};
+  for (int i = 0; i < ROWS; i++) Scan<as_f32, PRODUCT>::rest(x + i * x_side + whole * s.x, y + i * y_side + whole * s.y, left, c, state[i]);
+}
+void eight_rows(const Call &c, const float *x, int64_t x_side, float *y, int64_t y_side, const Steps &s, bool past) {
+  if (s.product) eight_rows_of<true>(c, x, x_side, y, y_side, s, past);
+  else eight_rows_of<false>(c, x, x_side, y, y_side, s, past);
+}
+#else
+constexpr int ROWS = 8, COLUMNS = 16;
+bool along_rows(const Call &, const Steps &) { return false; }
+void eight_rows(const Call &, const float *, int64_t, float *, int64_t, const Steps &, bool) {}
+#endif
+
 template <class F> void scan_as(const Call &c, Range r, const Lines &l, const Steps &s, bool reverse) {
   const typename F::T *x = c.in_ptr<typename F::T>(0);
   typename F::T *y = c.out_ptr<typename F::T>(0);
   if (reverse) x -= (s.n - 1) * s.x, y -= (s.n - 1) * s.y;  // steps are negative
+  const bool rows = along_rows(c, s), past = rows && s.n % COLUMNS == 0 && elementwise::streams(c, 0);
   for (Walk<2> w = l.walk(r.begin, r.end); w.next();)
     for (int64_t i = 0; i < w.n && !c.stopped();) {
       const int m = l.y_step == 1 ? 1 : int(w.n - i < TILE ? w.n - i : TILE);
       const typename F::T *from = x + w.at[0] + i * w.step[0];
       typename F::T *to = y + w.at[1] + i * w.step[1];
+      if (rows && w.n - i >= ROWS) {
+        eight_rows(c, reinterpret_cast<const float *>(from), w.step[0], reinterpret_cast<float *>(to), w.step[1], s, past);
+        i += ROWS;
+        continue;
+      }
       if (s.product) Scan<F, true>::some(from, w.step[0], to, w.step[1], m, s, c);
       else Scan<F, false>::some(from, w.step[0], to, w.step[1], m, s, c);
       i += m;
     }
+  if (past) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void scan(const Call &c, Range r, bool product, bool backward) {
@@ -150,7 +186,9 @@ void scan(const Call &c, Range r, bool product, bool backward) {
 
 Split scan_split(const Call &c) {
   const Lines l = lines_of(c.in(0), *static_cast<const int64_t *>(c.cmd->attrs));  // the axis is the first attribute of all scans
-  return split_lines(l.count, l.length, WORK);
+  Split split = split_lines(l.count, l.length, elementwise::streams(c, 0) ? WORK * elementwise::STREAM_GRAINS : WORK);
+  if (l.y_step == 1 && l.count >= 2 * ROWS * c.threads()) split.grain = (split.grain + ROWS - 1) / ROWS * ROWS;
+  return split;
 }
 
 void cumsum(const Call &c, Range r) { scan(c, r, false, false); }

@@ -45,6 +45,7 @@ int32_t elementwise_region_prepare(Prepare &p) {
 void elementwise_region(const Call &c, Range) {
   if (c.out(0).count == 0) return;
   Region r = elementwise_of(*c.cmd);
+  for (uint32_t k = 0; k < c.cmd->num_out && k < 32; k++) r.streamed |= uint32_t(elementwise::streams(c, int(k))) << k;
   r.open(c.scratch, [&](uint32_t j) { return c.in_data[j]; });
   run_all(c, r, reinterpret_cast<char *const *>(c.out_data));
 }

@@ -20,11 +20,19 @@ const Operand *operand_like(const Operand &o, const Command &c) {
   return nullptr;
 }
 
-// Whether a command after command i reads the value.
+// Where the elements [begin, begin + n) of an operand begin.
+int64_t first_of(const Source &s, int64_t begin, int64_t n) {
+  Walk<1> w(s.dims, s.rank, s.strides, begin, begin + n);
+  return w.next() ? w.at[0] : 0;
+}
+
+// Whether the value is read after command i, before another one takes its place.
 bool read_after(const rlx_program &body, uint32_t i, int64_t code) {
-  for (i++; i < body.num_commands; i++)
+  for (i++; i < body.num_commands; i++) {
     for (uint32_t k = 0; k < body.command(i).num_in; k++)
       if (body.command(i).detail[1 + k] == code) return true;
+    if (body.command(i).detail[0] == code) return false;
+  }
   return false;
 }
 
@@ -144,6 +152,12 @@ int32_t Region::number(Command &c) {
   tile = TILE_BYTES / (width * int64_t(values())) / 64 * 64;
   tile = tile < LEAST ? LEAST : tile > MOST ? MOST : tile;
   if (box.count < tile) tile = (box.count + 63) / 64 * 64;
+  const int64_t row = box.rank > 0 ? box.dims[box.rank - 1] : 1;
+  for (int64_t part = tile; part >= LEAST && part > tile / 2; part -= 64)  // whole parts of a row: what is repeated in each row is read in place
+    if (row % part == 0) {
+      tile = part;
+      break;
+    }
   c.detail[0] = inner, c.detail[1] = constants, c.detail[2] = width, c.detail[3] = tile;
   return RLX_OK;
 }
@@ -160,7 +174,7 @@ Region::Places Region::places() const {
   for (uint32_t j = 0; j < inputs; j++) {
     const Form form = source_of(j, nullptr).form;
     same += form == SAME;
-    own += form == GATHERED || (rows && form == DIRECT);
+    own += form == GATHERED || form == PIECES || (rows && form == DIRECT);
   }
   if (rows) own += outputs;
   p.slots = p.shared + same * block;
@@ -192,7 +206,8 @@ Source Region::source_of(uint32_t j, const void *data) const {
     same &= s.strides[0][d] == 0;
     want *= s.dims[d];
   }
-  s.form = contiguous ? DIRECT : same ? SAME : GATHERED;
+  const bool pieces = !s.doubled && !rows && s.rank > 0 && s.strides[0][s.rank - 1] == 1 && tile > 0 && s.dims[s.rank - 1] % tile == 0;
+  s.form = contiguous ? DIRECT : same ? SAME : pieces ? PIECES : GATHERED;
   return s;
 }
 
@@ -218,48 +233,88 @@ void Region::build() {
     if (s.form == SAME) {
       shared[j] = next -= block;
       elementwise::copy_run(next, s.data, int(s.size), 0, tile);
-    } else if (rows || s.form == GATHERED) {
+    } else if (rows || s.form != DIRECT) {
       buffer[j] = own++;
     }
   }
   for (uint32_t k = 0; k < outputs && rows; k++) buffer[start[OUTPUT] + k] = own++;
   for (uint32_t k = 0; k < inner; k++) buffer[start[INNER] + k] = own++;
-  const int isa = isa_active();
-  for (uint32_t i = 0; i < body->num_commands; i++) {
-    const Command &b = body->command(i);
-    Step &s = step[i];
-    if (b.op == RLX_OP_Copy) {
-      s.work = elementwise::Work();
-      s.work.loop = elementwise::pick_copy(rlx_dtype_sizes[b.out[0].dtype]);
-    } else {
-      s.work = elementwise::work_of(b, isa);
-    }
-    s.out = int32_t(start[b.detail[0] >> 32] + uint32_t(b.detail[0]));
-    s.work.stream = b.detail[0] >> 32 == OUTPUT && (streamed >> uint32_t(b.detail[0]) & 1) != 0 && !read_after(*body, i, b.detail[0]);
-    for (uint32_t k = 0; k < uint32_t(elementwise::MAX_IN); k++) {
-      const int64_t code = b.detail[1 + (k < b.num_in ? k : 0)];
-      const uint32_t v = start[code >> 32] + uint32_t(code);
-      s.in[k] = int32_t(v);
-      if (code >> 32 != CONSTANT || shared[v] != nullptr || k >= b.num_in) continue;
-      const Operand &o = b.in[k];
-      shared[v] = next -= block;
-      elementwise::copy_run(next, static_cast<const char *>(body->weights->data[o.index]) + o.offset, int(rlx_dtype_sizes[o.dtype]), 0, tile);
-    }
+  steps = 0;
+  for (uint32_t i = 0; i < body->num_commands;) {
+    const uint32_t length = chain_at(i);
+    step[steps++] = chained(i, length, next);
+    i += length;
   }
 }
 
+// The number of operand k of a command. A constant is repeated when it is met first.
+int32_t Region::value_of(const Command &b, uint32_t k, char *&next) {
+  const uint32_t start[4] = {0, inputs, inputs + outputs, inputs + outputs + inner};
+  const int64_t code = b.detail[1 + k];
+  const uint32_t v = start[code >> 32] + uint32_t(code);
+  if (code >> 32 != CONSTANT || shared[v] != nullptr) return int32_t(v);
+  const Operand &o = b.in[k];
+  shared[v] = next -= tile * width;
+  elementwise::copy_run(next, static_cast<const char *>(body->weights->data[o.index]) + o.offset, int(rlx_dtype_sizes[o.dtype]), 0, tile);
+  return int32_t(v);
+}
+
+// How many commands from command i on make a chain: each takes the value before it as one operand, and nothing else reads that value.
+uint32_t Region::chain_at(uint32_t i) const {
+  uint32_t n = 1;
+  if (elementwise::link_of(body->command(i)) == elementwise::LINK_NONE) return n;
+  for (; i + n < body->num_commands && n < uint32_t(elementwise::MAX_LINKS); n++) {
+    const Command &next = body->command(i + n);
+    const int64_t before = body->command(i + n - 1).detail[0];
+    if (elementwise::link_of(next) == elementwise::LINK_NONE || before >> 32 != INNER) break;
+    if (next.detail[0] != before && read_after(*body, i + n, before)) break;
+    uint32_t takes = 0, other = 0;
+    for (uint32_t k = 0; k < next.num_in; k++) {
+      takes += next.detail[1 + k] == before;
+      for (uint32_t e = 0; e + 1 < n; e++) other += next.detail[1 + k] == body->command(i + e).detail[0] && next.detail[1 + k] != before;
+    }
+    if (takes != 1 || other != 0) break;
+  }
+  return n;
+}
+
+Step Region::chained(uint32_t i, uint32_t length, char *&next) {
+  const uint32_t start[3] = {0, inputs, inputs + outputs};
+  const int isa = isa_active();
+  const Command &b = body->command(i), &last = body->command(i + length - 1);
+  Step s;
+  if (b.op == RLX_OP_Copy) s.work.loop = elementwise::pick_copy(rlx_dtype_sizes[b.out[0].dtype]);
+  else if (length == 1) s.work = elementwise::work_of(b, isa);
+  else s.work.loop = elementwise::pick_chain(isa);
+  for (uint32_t k = 0; k < uint32_t(1 + elementwise::MAX_LINKS); k++) s.in[k] = value_of(b, k < b.num_in ? k : 0, next);
+  for (uint32_t e = 0; e < length && length > 1; e++) {
+    const Command &c = body->command(i + e);
+    const int64_t before = e > 0 ? body->command(i + e - 1).detail[0] : c.detail[1];
+    const uint32_t turned = c.num_in > 1 && c.detail[1] != before, other = turned != 0 ? 0 : c.num_in - 1;
+    s.work.link[e] = elementwise::Link(elementwise::link_of(c) + int(turned) * elementwise::LINK_TURNED);
+    if (c.num_in > 1) s.in[1 + e] = value_of(c, other, next);
+  }
+  if (length > 1) s.work.links = int(length);
+  s.out = int32_t(start[last.detail[0] >> 32] + uint32_t(last.detail[0]));
+  s.work.stream = last.detail[0] >> 32 == OUTPUT && (streamed >> uint32_t(last.detail[0]) & 1) != 0 && !read_after(*body, i + length - 1, last.detail[0]);
+  return s;
+}
+
+char *Region::buffer_of(char **table, uint32_t value) const {
+  return reinterpret_cast<char *>(table) + align64(int64_t(values()) * 8) + buffer[value] * tile * width;
+}
+
 char **Region::enter(int number) const {
-  char *base = slots + number * slot;
-  char **table = reinterpret_cast<char **>(base);
-  base += align64(int64_t(values()) * 8);
-  for (uint32_t v = 0; v < values(); v++) table[v] = buffer[v] >= 0 ? base + buffer[v] * tile * width : shared[v];
+  char **table = reinterpret_cast<char **>(slots + number * slot);
+  for (uint32_t v = 0; v < values(); v++) table[v] = buffer[v] >= 0 ? buffer_of(table, v) : shared[v];
   return table;
 }
 
 void Region::steps_of(char **table, int64_t n) const {
-  for (uint32_t i = 0; i < body->num_commands; i++) {
+  for (uint32_t i = 0; i < steps; i++) {
     const Step &s = step[i];
-    const void *in[elementwise::MAX_IN] = {table[s.in[0]], table[s.in[1]], table[s.in[2]]};
+    const void *in[1 + elementwise::MAX_LINKS];
+    for (int k = 0; k <= elementwise::MAX_LINKS; k++) in[k] = table[s.in[k]];
     s.work.loop(s.work, in, table[s.out], n);
   }
 }
@@ -268,7 +323,8 @@ void Region::run(char **table, char *const *results, int64_t begin, int64_t n, i
   for (uint32_t j = 0; j < inputs; j++) {
     const Source &s = source[j];
     if (s.form == DIRECT) table[j] = const_cast<char *>(s.data) + begin * s.size;
-    else if (s.form == GATHERED) gather(table[j], s, begin, n);
+    else if (s.form == PIECES && begin % s.dims[s.rank - 1] + n <= s.dims[s.rank - 1]) table[j] = const_cast<char *>(s.data) + first_of(s, begin, n) * s.size;
+    else if (s.form != SAME) gather(table[j] = buffer_of(table, j), s, begin, n);
   }
   for (uint32_t k = 0; k < outputs; k++) table[inputs + k] = results[k] + to * rlx_dtype_sizes[cmd->out[k].dtype];
   steps_of(table, n);
@@ -313,7 +369,8 @@ void tiles(void *ctx, int64_t begin, int64_t end, int slot) {
 
 void run_all(const Call &c, const Region &r, char *const *results, int64_t first) {
   constexpr int64_t kWork = 16384;  // elements times commands of a piece of work
-  const int64_t grain = kWork / (r.tile * (1 + int64_t(r.body->num_commands)));
+  int64_t grain = kWork / (r.tile * (1 + int64_t(r.body->num_commands)));
+  if (r.streamed != 0) grain = (grain > 0 ? grain : 1) * elementwise::STREAM_GRAINS;
   Job j = {c, r, results, first};
   c.parallel((r.box.count + r.tile - 1) / r.tile, grain > 0 ? grain : 1, tiles, &j);
 }

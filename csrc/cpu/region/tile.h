@@ -20,7 +20,7 @@ struct Box {
 Box box_of(const Operand &o);
 
 // An operand in the order of the results' elements.
-enum Form : int32_t { DIRECT, SAME, GATHERED };  // it lies in this order; has one value; is read through strides
+enum Form : int32_t { DIRECT, SAME, PIECES, GATHERED };  // it lies in this order; has one value; each tile of it does; is read through strides
 struct Source {
   const char *data;
   int32_t size;  // of an element
@@ -33,10 +33,10 @@ struct Source {
 // Puts elements [begin, begin + n) of an operand side by side.
 void gather(char *to, const Source &s, int64_t begin, int64_t n);
 
-// A command of the body: numbers of values in the table of a slot.
+// A command of the body, or a chain of them: numbers of values in the table of a slot.
 struct Step {
   elementwise::Work work;
-  int32_t in[elementwise::MAX_IN], out;
+  int32_t in[1 + elementwise::MAX_LINKS], out;
 };
 
 struct Region {
@@ -46,6 +46,7 @@ struct Region {
   const Operand *first = nullptr;  // operand 0 of the body where it is none of the command's: a product
   uint32_t item = 0, shift = 0;    // operand 0 of the body is operand `item` of the command, operand j > 0 is operand j + shift
   int32_t doubled = -1;            // the operand of the body that the prologue doubles
+  uint32_t streamed = 0;           // bit k: result k is written past the caches
   bool rows = false;               // tiles are pieces of rows: operands are gathered, and results put back
 
   uint32_t inputs, outputs, inner, constants;  // values of the body, numbered in this order
@@ -82,10 +83,15 @@ struct Region {
   uint32_t values() const { return inputs + outputs + inner + constants; }
   void enter_scratch(void *scratch);
   void build();
+  char *buffer_of(char **table, uint32_t value) const;
+  int32_t value_of(const Command &b, uint32_t k, char *&next);
+  uint32_t chain_at(uint32_t i) const;
+  Step chained(uint32_t i, uint32_t length, char *&next);
   void steps_of(char **table, int64_t n) const;
 
   Source *source = nullptr;
   Step *step = nullptr;
+  uint32_t steps = 0;
   char **shared = nullptr;     // by value: constants and operands of one value, repeated over a tile
   int32_t *buffer = nullptr;   // by value: its buffer in a slot, -1 for none
   char *slots = nullptr;

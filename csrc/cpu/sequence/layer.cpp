@@ -35,6 +35,7 @@ struct Plan {
   int64_t wih, whh;      // floats of the packed weights of all directions
   int64_t at_wih, at_whh, at_bias, at_after, at_peep, at_h, at_cell, at_inner, at_z, at_x, at_lengths, at_gemm;
   int64_t state;         // floats of a state of one direction
+  bool overlaps;         // x W_ih^T is computed beside h W_hh^T
 };
 
 // The product of one chunk of one direction, without its memory.
@@ -64,8 +65,9 @@ Plan plan_of(const Command &c, int isa) {
   p.set = &set_of(isa), p.form = &form_of(*p.set, c.in[0].dtype), p.bytes = bytes_of(c.in[0].dtype);
   const int64_t cols = p.set->tiles->cols;
   p.wide = (l.hidden + cols - 1) / cols * cols;
+  p.overlaps = l.cell == LSTM && l.batch == 1 && p.form->overlapped != nullptr;
   const int64_t each = l.dirs * l.batch * l.gates * p.wide;
-  p.chunk = max64(1, min64(l.steps, kChunkFloats / max64(1, each)));
+  p.chunk = p.overlaps ? 2 * kGroup : max64(1, min64(l.steps, kChunkFloats / max64(1, each)));
   p.wih = l.dirs * l.gates * p.wide * l.in, p.whh = l.dirs * l.gates * p.wide * l.hidden;
   p.state = align16(l.batch * p.wide);
   int64_t at = 0;
@@ -77,7 +79,7 @@ Plan plan_of(const Command &c, int isa) {
   p.at_bias = take(l.dirs * l.gates * p.wide), p.at_after = take(l.dirs * p.wide), p.at_peep = take(l.dirs * 3 * p.wide);
   p.at_h = take(2 * l.dirs * p.state), p.at_cell = take(l.dirs * p.state), p.at_inner = take(l.dirs * p.state);
   p.at_z = take(p.chunk * each);
-  p.at_x = take(p.bytes == 4 ? 0 : p.chunk * l.batch * l.in);
+  p.at_x = take(p.overlaps ? l.dirs * kGroup * l.in : p.bytes == 4 ? 0 : p.chunk * l.batch * l.in);
   p.at_lengths = take(2 * l.batch);
   p.at_wih = take(c.packed != nullptr ? 0 : p.wih), p.at_whh = take(c.detail[0] != 0 ? 0 : p.whh);
   p.at_gemm = at;
@@ -237,6 +239,64 @@ void step_units(void *ctx, int64_t begin, int64_t end, int) {
   }
 }
 
+// Where step k of an overlapped direction d is: its time, and its z among those of two groups.
+int64_t time_of(const Run &r, int64_t d, int64_t k) { return r.p.l.backward(d) ? r.p.l.steps - 1 - k : k; }
+float *z_of(const Run &r, int64_t d, int64_t k) { return r.mem + r.p.at_z + (d * 2 * kGroup + k % (2 * kGroup)) * r.p.l.gates * r.p.wide; }
+
+// Step k of direction d: its z, and what it computes of the next group.
+void aim(Run *r, int64_t d, int64_t k) {
+  const Layer &l = r->p.l;
+  Step &s = r->steps[d];
+  const int64_t next = (k / kGroup + 1) * kGroup;
+  s.t = time_of(*r, d, k), s.z = z_of(*r, d, k);
+  s.turn = k % kGroup, s.rows = max64(0, min64(kGroup, l.steps - next));
+  float *x = r->mem + r->p.at_x + d * kGroup * l.in;
+  s.x = x;
+  s.wih = r->wih + d * l.gates * r->p.wide * l.in;
+  for (int64_t i = 0; i < s.rows; i++) s.z_of[i] = z_of(*r, d, next + i);
+  if (s.turn != 0 || s.rows == 0) return;
+  const int64_t *step = r->c->in(0).strides;
+  r->p.form->pack(x, int(kGroup), r->c->in_ptr<float>(0) + time_of(*r, d, next) * step[1], step[2], l.backward(d) ? -step[1] : step[1], l.in, s.rows);
+}
+
+void swap_states(Run *r) {
+  for (int64_t d = 0; d < r->p.l.dirs; d++) {
+    Step &s = r->steps[d];
+    float *old = const_cast<float *>(s.h);
+    s.h = s.next, s.next = old;
+  }
+}
+
+void overlapped_units(void *ctx, int64_t begin, int64_t end, int) {
+  const Run &r = *static_cast<const Run *>(ctx);
+  const int64_t cols = r.p.set->tiles->cols, panels = r.p.wide / cols;
+  for (int64_t i = begin; i < end; i++) {
+    // Every second step goes backward: what the one before used last is still near.
+    const int64_t u = r.steps[0].turn % 2 == 0 ? i : r.p.l.dirs * panels - 1 - i;
+    r.p.form->overlapped(r.steps[u / panels], 0, u % panels * cols, 0, 1);
+  }
+}
+
+// All steps of one sequence: x W_ih^T of the first group by the GEMM engine, then of each group in the steps of the one before.
+void run_overlapped(Run *r) {
+  const Plan &p = r->p;
+  const Layer &l = p.l;
+  for (int64_t d = 0; d < l.dirs; d++) {
+    matmul::GemmF32 g = product(p, *r->c->cmd, min64(kGroup, l.steps), r->c->threads());
+    g.packed_b = r->wih + d * l.gates * p.wide * l.in;
+    g.a = r->c->in_ptr<float>(0) + time_of(*r, d, 0) * r->c->in(0).strides[1];
+    if (l.backward(d)) g.a_rs = -g.a_rs;
+    g.c = z_of(*r, d, 0);
+    matmul::gemm_f32(r->c->pool(), r->c->threads(), &g, r->mem + p.at_gemm, r->c->cancel());
+  }
+  const int64_t cols = p.set->tiles->cols, units = l.dirs * (p.wide / cols), fma = l.gates * cols * (l.hidden + l.in + 16);
+  for (int64_t k = 0; k < l.steps && !r->c->stopped(); k++) {
+    for (int64_t d = 0; d < l.dirs; d++) aim(r, d, k);
+    r->c->parallel(units, 1 + kUnitFma / fma, overlapped_units, r);
+    swap_states(r);
+  }
+}
+
 void run_chunk(Run *r) {
   const Plan &p = r->p;
   const Layer &l = p.l;
@@ -253,11 +313,7 @@ void run_chunk(Run *r) {
       r->steps[d].z = r->mem + p.at_z + (d * p.chunk + at) * l.batch * l.gates * p.wide;
     }
     for (r->phase = 0; r->phase < (l.cell == GRU_RESET_FIRST ? 2 : 1); r->phase++) r->c->parallel(units, 1 + kUnitFma / fma, step_units, r);
-    for (int64_t d = 0; d < l.dirs; d++) {
-      Step &s = r->steps[d];
-      float *old = const_cast<float *>(s.h);
-      s.h = s.next, s.next = old;
-    }
+    swap_states(r);
   }
 }
 
@@ -279,7 +335,8 @@ void run(const Call &c, int isa) {
   const int64_t panels = l.dirs * (p.wide / p.set->tiles->cols), tile = p.set->tiles->rows;
   r.rows = panels >= c.threads() ? l.batch : max64(tile, (l.batch * panels / c.threads() + tile - 1) / tile * tile);
   r.blocks = (l.batch + r.rows - 1) / r.rows;
-  for (r.first = 0; r.first < l.steps && !c.stopped(); r.first += r.count) {
+  if (r.p.overlaps) run_overlapped(&r);
+  for (r.first = 0; r.first < l.steps && !r.p.overlaps && !c.stopped(); r.first += r.count) {
     r.count = min64(p.chunk, l.steps - r.first);
     run_chunk(&r);
   }
@@ -304,7 +361,7 @@ int32_t layer_prepare(Prepare &prepare) {
   if (p.l.batch == 0 || p.l.hidden == 0 || p.l.steps == 0) return RLX_OK;
   int64_t gemm = 0;
   for (int threads = 1; threads <= prepare.max_threads; threads++) {
-    gemm = max64(gemm, product(p, c, p.chunk, threads).scratch_bytes);
+    gemm = max64(gemm, product(p, c, p.overlaps ? min64(kGroup, p.l.steps) : p.chunk, threads).scratch_bytes);
     if (const int64_t rest = p.l.steps % p.chunk; rest != 0) gemm = max64(gemm, product(p, c, rest, threads).scratch_bytes);
   }
   c.scratch += gemm;

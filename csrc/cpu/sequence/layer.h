@@ -77,7 +77,14 @@ struct Step {
   const float *peep;   // [3][wide], zeros without one
   const float *w;      // W_hh: panels [hidden][cols] of each gate
   const int64_t *lengths;  // null: all full
+
+  // x W_ih^T of the steps of the next group, a part in each step of this one. Column i of x and z_of[i] belong to step i of it; turn is the
+  // number of this step in its group.
+  const float *x, *wih;  // x: [in][kGroup]
+  int64_t rows, turn;    // rows: 0 for none
+  float *z_of[8];
 };
+constexpr int64_t kGroup = 8;  // steps of a group
 
 // Units [u, u + cols) of rows [row, row + rows) of a step; phase 0 of 1, or of 2 for GRU_RESET_FIRST.
 typedef void (*StepUnit)(const Step &s, int phase, int64_t u, int64_t row, int64_t rows);
@@ -86,6 +93,7 @@ struct Set {
   const matmul::TileSetF32 *tiles;
   struct Form {
     StepUnit step;
+    StepUnit overlapped;  // of an Lstm and one sequence, with its part of the next group's x W_ih^T; null: none
     // Columns [0, n) of a k-row panel of cols: dst[i * cols + j] = src[i * sk + j * sj].
     void (*pack)(float *dst, int cols, const void *src, int64_t sk, int64_t sj, int64_t k, int64_t n);
     void (*take)(float *dst, const void *src, int64_t step, int64_t n);

@@ -17,7 +17,7 @@ namespace {
 }  // namespace
 RLX_TARGET_END
 
-extern const Set set_avx512 = {&matmul::kTilesF32Avx512, form<f32_form>(), form<f16_form>(), form<bf16_form>()};
+extern const Set set_avx512 = {&matmul::kTilesF32Avx512, form<f32_form>(true), form<f16_form>(), form<bf16_form>()};
 
 }  // namespace sequence
 }  // namespace rlx

@@ -124,4 +124,48 @@ template <class F> void step_unit(const Step &s, int phase, int64_t u, int64_t r
   }
 }
 
-template <class F> constexpr Set::Form form() { return {step_unit<F>, pack<F>, take<F>, put<F>}; }
+// GATES gates of one sequence from `gate` on, and as many rows of the next group's x W_ih^T, of one vector of the unit's 8, as there are
+// vectors of gates: the weights of h come from the second level of cache, slower than they are multiplied, and the product with x fills the
+// time between.
+template <int GATES> void overlapped_pass(const Step &s, int gate, int64_t u) {
+  constexpr int N = 2 * GATES;
+  const int64_t h = s.l->hidden, in = s.l->in, cols = s.tiles->cols, both = h < in ? h : in, panel = s.wide * h, first = 2 * gate;
+  const int64_t column = s.turn / 2 * s.wide + u;
+  const float *w = s.w + (gate * s.wide + u) * h, *wih = s.wih + column * in + s.turn % 2 * LANES, *x = s.x + first;
+  float *z = s.z + gate * s.wide + u;
+  vf a[N], p[N];
+#pragma GCC unroll 8
+  for (int i = 0; i < N; i++) {
+    a[i] = load(z + i / 2 * s.wide + i % 2 * LANES), p[i] = splat<vf>(0.0);
+  }
+  const auto from_h = [&](int64_t k) __attribute__((always_inline)) {
+    const vf e = splat<vf>(s.h[k]);
+#pragma GCC unroll 8
+    for (int i = 0; i < N; i++) a[i] = fma(load(w + k * cols + i / 2 * panel + i % 2 * LANES), e, a[i]);
+  };
+  const auto from_x = [&](int64_t k) __attribute__((always_inline)) {
+    const vf f = load(wih + k * cols);
+#pragma GCC unroll 8
+    for (int i = 0; i < N; i++) p[i] = fma(f, splat<vf>(x[k * kGroup + i]), p[i]);
+  };
+  int64_t k = 0;
+  for (; k < both; k++) from_h(k), from_x(k);
+  for (int64_t t = k; t < h; t++) from_h(t);
+  for (; k < in; k++) from_x(k);
+#pragma GCC unroll 8
+  for (int i = 0; i < N; i++) {
+    store(z + i / 2 * s.wide + i % 2 * LANES, a[i]);
+    if (first + i < s.rows) store(s.z_of[first + i] + column + s.turn % 2 * LANES, p[i]);
+  }
+}
+
+template <class F> void overlapped_unit(const Step &s, int, int64_t u, int64_t, int64_t) {
+  constexpr int GATES = LANES == 16 ? 4 : 2;  // as the registers hold
+  if (s.rows == 0) return step_unit<F>(s, 0, u, 0, 1);
+  for (int gate = 0; gate < 4; gate += GATES) overlapped_pass<GATES>(s, gate, u);
+  finish<F>(s, u, 0);
+}
+
+template <class F> constexpr Set::Form form(bool overlaps = false) {
+  return {step_unit<F>, overlaps && F::DIRECT ? overlapped_unit<F> : nullptr, pack<F>, take<F>, put<F>};
+}

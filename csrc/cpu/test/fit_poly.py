@@ -2,12 +2,17 @@
 """Prints the minimax polynomials of csrc/cpu/core/vec_math_*.h and csrc/vulkan/kernels/math*.glsl.
 
 Each row of FITS gives f, the fixed part and the basis of its correction, the weight of the error and the interval.
-The Remez exchange runs in 50 digits; coefficients are rounded one at a time, leading first, and the others refitted, so
-that the printed error is that of the rounded polynomial. Needs mpmath.
+The Remez exchange runs in 50 digits; coefficients are rounded one at a time, leading first, and the others refitted, or
+in rows that say TOGETHER rounded as they are. The printed error is that of the rounded polynomial. For the rows TOGETHER
+the tree has the coefficients that another solver found for the same problem: the leading ones are mostly the same, the
+others agree in their first digits, and the errors within half a bit, but for column 0 of gelu_8 with 2^-27. For the
+tables of gelu the error of what is in the tree is printed too. Needs mpmath.
 
 Run: python3 fit_poly.py [name ...]
 """
 
+import pathlib
+import re
 import struct
 import sys
 
@@ -66,17 +71,28 @@ def remez(target, basis, weight, a, b, grid=600, rounds=12):
     return best
 
 
-def fit(target, basis, weight, a, b, rnd):
+def worst(c, target, basis, weight, a, b):
+    """The max weighted error of the coefficients c."""
+    a, b = mp.mpf(a), mp.mpf(b)
+    xs = [a + (b - a) * k / 1500 for k in range(1501)]
+    return max(abs(weight(x) * (target(x) - mp.fsum(k * g(x) for k, g in zip(c, basis)))) for x in xs)
+
+
+TOGETHER = "rounded together"
+
+
+def fit(target, basis, weight, a, b, rnd, together=""):
     """Rounded coefficients and the max weighted error of the polynomial they make."""
     a, b = mp.mpf(a), mp.mpf(b)
+    if together:
+        done = [rnd(c) for c in remez(target, basis, weight, a, b)[0]]
+        return done, worst(done, target, basis, weight, a, b)
     done = []
     for i in range(len(basis)):
         rest = lambda x: target(x) - mp.fsum(c * g(x) for c, g in zip(done, basis))
         c, _ = remez(rest, basis[i:], weight, a, b)
         done.append(rnd(c[0]))
-    xs = [a + (b - a) * k / 1500 for k in range(1501)]
-    top = max(abs(weight(x) * (target(x) - mp.fsum(c * g(x) for c, g in zip(done, basis)))) for x in xs)
-    return done, top
+    return done, worst(done, target, basis, weight, a, b)
 
 
 def powers(lo, n, step=1):
@@ -104,13 +120,35 @@ def tail(u):
     return (x + K) * erfcx(x)
 
 
-# name: (target, basis, weight, a, b, rounding)
+def gelu_tail(a):
+    """a Phi(-a)."""
+    return a * mp.erfc(a / mp.sqrt(2)) / 2
+
+
+def gelu_column(width, degree, n):
+    """A column of a table of vec_math_gelu.h: the fit about n * width. Small values count by their absolute error too."""
+    lo, hi, center = ("0.001" if n == 0 else -width / 2), width / 2, n * width
+    weight = (lambda u: 1 / gelu_tail(u)) if n == 0 else (lambda u: 1 / (mp.mpf(2) ** -26 + gelu_tail(center + u) / 4))
+    return (lambda u: gelu_tail(center + u), powers(1 if n == 0 else 0, degree + (n > 0)), weight, lo, hi, f32, TOGETHER)
+
+
+def gelu_in_tree(table, n):
+    """Column n of GELU_TAIL_<table> as it is compiled, from the first power that is not 0."""
+    header = pathlib.Path(__file__).parent.parent / "core" / "vec_math_gelu.h"
+    rows = re.search(rf"GELU_TAIL_{table}\[.*?= {{(.*?)}};", header.read_text(), re.S).group(1)
+    column = [f32(row.split(",")[n]) for row in re.findall(r"{(.*?)}", rows, re.S)]
+    return column[1:] if n == 0 else column
+
+
+# name: (target, basis, weight, a, b, rounding[, TOGETHER])
 FITS = {
     # f32
     "expm1": (lambda r: mp.expm1(r) - r, powers(2, 6), lambda r: 1 / mp.expm1(away(r)), "-0.3468", "0.3468", f32),
     "exp2": (lambda r: mp.expm1(r * LN2), powers(1, 6), lambda r: mp.mpf(2) ** -r, "-0.5005", "0.5005", f32),
     "log": (lambda f: mp.log1p(f) - f + f * f / 2, powers(3, 8), lambda f: 1 / mp.log1p(away(f)), "-0.3334", "0.3334", f32),
-    "tanh": (lambda x: mp.tanh(x) - x, powers(3, 5, 2), lambda x: 1 / mp.tanh(x), "0.001", "0.63", f32),
+    "exp": (lambda r: mp.expm1(r) - r, powers(2, 5), lambda r: mp.exp(-r), "-0.3468", "0.3468", f32, TOGETHER),
+    "tanh": (lambda x: mp.tanh(x) - x, powers(3, 5, 2), lambda x: 1 / mp.tanh(x), "0.001", "0.63", f32),  # of the other backend
+    "tanh_expm1": (lambda r: mp.expm1(2 * r) - 2 * r, powers(2, 5), lambda r: 1 / mp.expm1(2 * away(r)), "-0.1736", "0.1736", f32, TOGETHER),
     "erf": (lambda x: mp.erf(x) - x, powers(1, 7, 2), lambda x: 1 / mp.erf(x), "0.001", "1.0", f32),
     "erf_tail": (lambda x: -mp.log(mp.erfc(x)), powers(1, 6), lambda x: mp.erfc(x), "0.99", "4", f32),
     "erfc_tail": (tail, powers(0, 9), lambda u: 1 / tail(u), "-0.4804", "0.6305", f32),
@@ -128,11 +166,18 @@ FITS = {
     "cos_d": (lambda x: mp.cos(x) - 1, powers(2, 6, 2), lambda x: 1 / mp.cos(x), "0", "0.7856", f64),
 }
 
+for table, width, degree in ((8, 0.875, 7), (16, 0.390625, 5)):
+    for n in range(table - 1):
+        FITS[f"gelu_{table}_{n}"] = gelu_column(width, degree, n)
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or FITS:
-        target, basis, weight, a, b, rnd = FITS[name]
-        coeffs, top = fit(target, basis, weight, a, b, rnd)
+        target, basis, weight, a, b, rnd, *_ = FITS[name]
+        coeffs, top = fit(*FITS[name])
         digits = 9 if rnd is f32 else 17
         print(f"{name}: max weighted error 2^{float(mp.log(top, 2)):.1f}")
         for c in coeffs:
             print(f"  {float(c):.{digits}g}")
+        if name.startswith("gelu_"):
+            tree = gelu_in_tree(*map(int, name.split("_")[1:]))
+            print(f"  in the tree: 2^{float(mp.log(worst(tree, target, basis, weight, a, b), 2)):.1f}")

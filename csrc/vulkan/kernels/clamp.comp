@@ -18,7 +18,8 @@ void main() {
   for (uint a = Clamp_min; a <= Clamp_max; a++) { // min is the attribute before max
     if (attr_word(a, 0) == 0u) continue; // absent
     const uvec2 b = number_bits(a, DTYPE_X), at = order_bits(v, DTYPE_X), end = order_bits(b, DTYPE_X);
-    if (!nan && (a == Clamp_min ? less64(at, end) : less64(end, at))) v = b;
+    const bool raised = minus_bits(v, DTYPE_X) && !minus_bits(b, DTYPE_X), lowered = minus_bits(b, DTYPE_X) && !minus_bits(v, DTYPE_X); // -0 is below 0
+    if (!nan && (a == Clamp_min ? less64(at, end) || (at == end && raised) : less64(end, at) || (at == end && lowered))) v = b;
   }
   y[offset_of(0) + i] = bits_out(v);
 }

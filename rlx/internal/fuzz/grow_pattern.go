@@ -18,7 +18,7 @@ func (w *grower) pattern() {
 		return
 	}
 	y := pickOf(w, w.geluErf, w.geluErf, w.geluTanh, w.hardSwish, w.silu, w.swiglu, w.layerNorm, w.layerNorm, w.rmsNorm, w.softmax, w.attention, w.attention,
-		w.rotary, w.residualNorm, w.quantised, w.batchNorm, w.softplus)(x)
+		w.rotary, w.residualNorm, w.quantised, w.batchNorm, w.softplus, w.piecewise, w.piecewise, w.oneHot)(x)
 	if y.IsZero() || !w.compute() {
 		return
 	}
@@ -126,6 +126,42 @@ func (w *grower) silu(x ir.Value) ir.Value {
 
 func (w *grower) softplus(x ir.Value) ir.Value {
 	return op.Log(w.swap(add, op.Exp(op.Min(x, 8.0)), w.number(x, 1)))
+}
+
+// piecewise is one of the functions that are spelled out by cases, or by the greater of two.
+func (w *grower) piecewise(x ir.Value) ir.Value {
+	x = w.limited(x)
+	least := func(u ir.Value) ir.Value { return op.Min(u, w.number(x, 0)) }
+	less := func(u ir.Value) ir.Value { return op.Sub(op.Exp(u), w.number(x, 1)) }
+	positive := op.Gt(x, w.number(x, 0))
+	switch w.IntN(6) {
+	case 0:
+		return op.Max(x, w.swap(mul, x, w.number(x, 0.25)))
+	case 1:
+		return op.Where(positive, x, w.swap(mul, x, w.number(x, 0.25)))
+	case 2:
+		return op.Where(positive, x, w.swap(mul, less(least(x)), w.number(x, 1.5)))
+	case 3:
+		return w.swap(add, op.Relu(x), least(less(least(x))))
+	case 4:
+		return op.Div(x, w.swap(add, op.Abs(x), w.number(x, 1)))
+	}
+	return w.swap(add, op.Relu(x), op.Log(w.swap(add, op.Exp(op.Neg(op.Abs(x))), w.number(x, 1))))
+}
+
+// oneHot is a table times one-hot rows of x rounded, some of them of indices outside, beside which x stays.
+func (w *grower) oneHot(x ir.Value) ir.Value {
+	if x.DType() != ir.F32 || x.Rank() == 0 || x.Rank() > 5 || !allStatic(x) || !w.compute() || !w.finite(x) {
+		return ir.Value{}
+	}
+	n := 1 + w.IntN(9)
+	numbers := make([]int32, n)
+	for i := range numbers {
+		numbers[i] = int32(w.near(float64(i)))
+	}
+	index := op.Reshape(op.Cast(op.Clamp(x, -2, 12), ir.I32), append(slices.Clone(x.Shape()), ir.D(1))...)
+	rows := op.Cast(op.Eq(index, w.g.Constant(ir.New(numbers, n))), ir.F32)
+	return op.MatMul(rows, w.weight(ir.F32, 0.5, int64(n), 1+w.Int64N(5)))
 }
 
 func (w *grower) swiglu(x ir.Value) ir.Value {

@@ -310,7 +310,7 @@ func (k *known) sameBits() bool {
 }
 
 // tolerance is how far element i may be from base: several times what the draws show there, and a part of what they show elsewhere, since an
-// element may have been lucky in all of them.
+// element may have been lucky in all of them; where others moved by a step of their dtype, so may this one.
 func (k *known) tolerance() []float64 {
 	tol := make([]float64, k.base.Len())
 	if !ir.Float.Has(k.base.DType()) {
@@ -329,8 +329,12 @@ func (k *known) tolerance() []float64 {
 			}
 		}
 	}
+	share := 0x1p-10 // no less than a step of f16
+	if k.base.DType() == ir.BF16 {
+		share = 0x1p-7
+	}
 	for i, e := range tol {
-		tol[i] = 4*e + most/4 + min(relative, 0x1p-10)*math.Abs(k.base.Float(i))
+		tol[i] = 4*e + most/4 + min(relative, share)*math.Abs(k.base.Float(i))
 		if math.IsNaN(tol[i]) || math.IsInf(tol[i], 0) {
 			tol[i] = 0
 		}

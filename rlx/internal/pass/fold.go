@@ -4,16 +4,17 @@ import (
 	"fmt"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
+	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 // Eval computes the outputs of a graph that has no inputs, on the backend that the program is compiled for, so that folding never
 // changes bits.
 type Eval func(*ir.Graph) ([]*ir.Tensor, error)
 
-// Fold computes what depends on constants and params alone and puts the results in its place. Views of constants stay views. Results
-// larger than limit bytes (0: no limit) stay nodes. Before the shapes are bound it is the prelude of a program: int8 weights are cast and
+// Fold computes what depends on constants and params alone and puts the results in its place. Views of constants stay views, but where a kernel
+// that takes no strides (s) would have them copied in every run. Results larger than limit bytes (0: no limit) stay nodes. Before the shapes are bound it is the prelude of a program: int8 weights are cast and
 // scaled once, whatever the sizes of later runs.
-func Fold(g *ir.Graph, limit int64, eval Eval) (*ir.Graph, error) {
+func Fold(g *ir.Graph, s *Support, limit int64, eval Eval) (*ir.Graph, error) {
 	f := folder{constant: make([]bool, len(g.Nodes)), limit: limit, targets: map[ir.Value]int{}}
 	for _, n := range g.Nodes {
 		f.constant[n.ID()] = f.isConstant(n)
@@ -23,7 +24,11 @@ func Fold(g *ir.Graph, limit int64, eval Eval) (*ir.Graph, error) {
 			continue
 		}
 		for _, v := range n.In {
-			f.want(v)
+			if s != nil && f.copied(s, n, v) {
+				f.compute(v)
+			} else {
+				f.want(v)
+			}
 		}
 	}
 	for _, o := range g.Outputs {
@@ -32,7 +37,7 @@ func Fold(g *ir.Graph, limit int64, eval Eval) (*ir.Graph, error) {
 	if len(f.order) == 0 {
 		return g, nil
 	}
-	values, err := f.compute(g, eval)
+	values, err := f.values(g, eval)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +122,34 @@ func (f *folder) want(v ir.Value) {
 		}
 		return
 	}
-	f.targets[v] = len(f.order)
-	f.order = append(f.order, v)
+	f.compute(v)
+}
+
+// compute makes v a target.
+func (f *folder) compute(v ir.Value) {
+	if _, ok := f.targets[v]; !ok {
+		f.targets[v] = len(f.order)
+		f.order = append(f.order, v)
+	}
+}
+
+// copied says whether v is a constant in another order than its elements have in memory, and no larger than what it is a view of, that n's kernel
+// wants in order.
+func (f *folder) copied(s *Support, n *ir.Node, v ir.Value) bool {
+	if v.IsZero() || !f.constant[v.Node().ID()] || n.Row.Has(ir.View) || s.Strided(n) || f.tooLarge(v.Type()) {
+		return false
+	}
+	base, moved := v, false
+	for x := v.Node(); x.Row.Has(ir.View) && len(x.In) == 1; x = base.Node() {
+		moved = moved || x.Row != op.ReshapeRow() && !x.Row.Has(ir.Elementwise)
+		base = x.In[0]
+	}
+	if !moved {
+		return false
+	}
+	a, ok := ir.Count(v.Shape()).Static()
+	b, ok2 := ir.Count(base.Shape()).Static()
+	return ok && ok2 && a <= b
 }
 
 func (f *folder) tooLarge(t ir.Type) bool {
@@ -127,8 +158,8 @@ func (f *folder) tooLarge(t ir.Type) bool {
 	return err != nil || f.limit > 0 && n > f.limit
 }
 
-// compute evaluates the targets as the outputs of a graph of their own.
-func (f *folder) compute(g *ir.Graph, eval Eval) ([]*ir.Tensor, error) {
+// values evaluates the targets as the outputs of a graph of their own.
+func (f *folder) values(g *ir.Graph, eval Eval) ([]*ir.Tensor, error) {
 	sub := *g
 	sub.Inputs, sub.Outputs = nil, nil
 	for i, v := range f.order {

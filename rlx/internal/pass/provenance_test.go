@@ -38,7 +38,7 @@ func TestProvenance(t *testing.T) {
 		return g.Input(name, ir.F32, ir.Dims(shape...))
 	}
 	row := func(g *ir.Graph, v ...float32) ir.Value { return g.Constant(ir.New(v, len(v))) }
-	fold := pass.Pass{Name: "fold", Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, 0, noInputs) })}
+	fold := pass.Pass{Name: "fold", Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Fold(g, nil, 0, noInputs) })}
 	cse := pass.Pass{Name: "cse", Run: pass.Plain(pass.CSE)}
 	for _, tc := range []struct {
 		name   string

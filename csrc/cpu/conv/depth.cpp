@@ -1,0 +1,72 @@
+// Contract: kernel positions ascending in one f32 accumulator per element; rows in the padding are left out, columns of it are zeros. An
+// element has the same bits whatever the batch and the threads. A unit is a band of rows of a channel.
+#include "../core/rlx_begin.h"
+
+#include "ending.h"
+
+namespace rlx {
+namespace conv {
+namespace {
+
+constexpr int64_t kBandFloats = 4096;  // results of a band: half of the first-level cache
+constexpr int64_t kChunk = 1 << 18;    // multiplications of a piece of work
+
+struct Depth {
+  const Call *c;
+  const Form *form;
+  Window w;
+  int64_t band, bands;  // rows of results of a unit, units of a channel
+  void (*run)(const DepthRows &);
+  Ending ending;
+};
+
+int kind_of(const Window &w) {
+  switch (w.kernel[2] * 100 + w.stride[2] * 10 + w.begin[2]) {
+    case 311: return kDepth311;
+    case 320: return kDepth320;
+    case 321: return kDepth321;
+    case 512: return kDepth512;
+    case 521: return kDepth521;
+    case 522: return kDepth522;
+    default: return kDepthKinds;
+  }
+}
+
+void bands(void *ctx, int64_t begin, int64_t end, int) {
+  const Depth &d = *static_cast<const Depth *>(ctx);
+  const Window &w = d.w;
+  const int64_t outs = w.groups * w.outs, k = w.kernel[2];
+  Ending rest = d.ending;
+  rest.bias = nullptr;
+  float kernel[25];
+  for (int64_t u = begin; u < end && !d.c->stopped(); u++) {
+    const int64_t channel = u / d.bands, oh = u % d.bands * d.band, o = channel % outs, item = channel / outs, at = (channel * w.out[1] + oh) * w.out[2];
+    for (int64_t i = 0; i < k; i++)
+      for (int64_t t = 0; t < k; t++) kernel[i * k + t] = d.c->in_ptr<float>(1)[o * w.ws[0] + i * w.ws[3] + t * w.ws[4]];
+    DepthRows r;
+    r.top = oh * w.stride[1] - w.begin[1], r.pitch = w.xs[3], r.size[0] = w.size[1], r.size[1] = w.size[2];
+    r.x = d.c->in_ptr<float>(0) + item * w.xs[0] + o / w.outs * w.xs[1] + r.top * r.pitch;
+    r.kernel = kernel, r.bias = d.ending.bias != nullptr ? reinterpret_cast<const float *>(d.ending.bias) + o : nullptr;
+    r.y = d.c->out_ptr<float>(0) + at, r.rows = w.out[1] - oh < d.band ? w.out[1] - oh : d.band, r.cols = w.out[2];
+    d.run(r);
+    if (rest.residual != nullptr || rest.act != nullptr) end_sums(rest, *d.form, r.y, r.rows * r.cols, o, at);
+  }
+}
+
+}  // namespace
+
+bool depth_fits(const Command &c, const Window &w) {
+  return c.in[0].dtype == RLX_F32 && w.per == 1 && w.size[0] == 1 && w.kernel[0] == 1 && w.out[0] == 1 && w.begin[0] == 0 && w.kernel[1] == w.kernel[2] &&
+         w.stride[1] == w.stride[2] && w.dilation[1] == 1 && w.dilation[2] == 1 && w.xs[4] == 1 && w.out[1] > 0 && w.out[2] > 0 && kind_of(w) != kDepthKinds;
+}
+
+void depth_run(const Call &c, const Window &w, const DepthTables &tables, const Form &form, int isa) {
+  Depth d = {&c, &form, w, 0, 0, tables.run[kind_of(w)], ending_of(c, isa)};
+  const int64_t fit = kBandFloats / w.out[2] > 4 ? kBandFloats / w.out[2] : 4;
+  d.bands = (w.out[1] + fit - 1) / fit;
+  d.band = ((w.out[1] + d.bands - 1) / d.bands + 3) / 4 * 4, d.bands = (w.out[1] + d.band - 1) / d.band;
+  c.parallel(w.items * w.groups * w.outs * d.bands, 1 + kChunk / (1 + d.band * w.out[2] * w.taps), bands, &d);
+}
+
+}  // namespace conv
+}  // namespace rlx

@@ -1,0 +1,274 @@
+// Contract: kernel positions of the last axis, then those of the axes in front of it, then channels of a group, each ascending, in one f32
+// accumulator; positions in the padding are left out. An element has the same bits whatever the batch and the threads.
+//
+// A unit is one panel of result channels, 2 vectors of them, by a block of result positions that lie together. w lies packed in panels,
+// [kernel position][channel][2 vectors], in the weights when it is constant, else in scratch. A slice of a panel, small enough for the
+// second-level cache, meets every tile of the block. Sums are [position][channel]; they are turned into rows of y at the end.
+#include "../core/rlx_begin.h"
+
+#include "../core/pool.h"
+#include "ending.h"
+#include "tile.h"
+
+namespace rlx {
+namespace conv {
+namespace {
+
+constexpr int64_t kSlice = 640;          // depth
+constexpr int64_t kBlockTiles = 32;
+constexpr int64_t kMostWidth = 32;       // kernel positions of the last axis
+constexpr int64_t kLeastDepth = 16, kLeastRow = 6;
+constexpr int64_t kMostPoints = 256, kLeastChannels = 128;
+constexpr int64_t kChunkFma = 1 << 16;   // about a microsecond: less is not worth handing to another thread
+
+int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t align16(int64_t floats) { return (floats + 15) & ~int64_t(15); }
+
+struct Tiling {
+  const Call *c;
+  const TileTables *tables;
+  Window w;
+  int64_t depth, slice;
+  int64_t rows, per_row;         // rows of results of an item; tiles in each
+  int64_t block, blocks;         // tiles of a unit; units of an item
+  int64_t panels, panel_floats;  // of w, of a group
+  int64_t offsets, packed, slot; // floats of scratch: places of x, w when it is not constant, sums of a thread
+  int64_t lo[kMostWidth], hi[kMostWidth];
+  const int32_t *offset;
+  const float *weights;
+  const Form *form;
+  Ending ending;
+};
+
+// Windows of one element, side by side like what they see: one long row.
+void flatten(Window *w) {
+  if (w->taps != 1 || w->begin[0] != 0 || w->begin[1] != 0 || w->begin[2] != 0) return;
+  for (int a = 0; a < 3; a++)
+    if (w->size[a] != w->out[a] || w->stride[a] != 1) return;
+  if ((w->size[0] > 1 && w->xs[2] != w->size[1] * w->xs[3]) || (w->size[1] > 1 && w->xs[3] != w->size[2] * w->xs[4])) return;
+  w->size[2] = w->out[2] = w->points;
+  w->size[0] = w->size[1] = w->out[0] = w->out[1] = 1;
+}
+
+int64_t tile_start(const Tiling &t, int64_t i) { return i * t.w.out[2] / t.per_row; }
+// The first result position of tile i of an item.
+int64_t position(const Tiling &t, int64_t i) { return i / t.per_row * t.w.out[2] + tile_start(t, i % t.per_row); }
+
+Tiling tiling_of(const Window &w, const TileTables &tables, int threads) {
+  Tiling t = {};
+  t.tables = &tables, t.w = w;
+  flatten(&t.w);
+  t.depth = w.per * w.taps;
+  t.slice = ceil_div(t.depth, max64(1, ceil_div(t.depth, kSlice)));
+  t.rows = t.w.out[0] * t.w.out[1], t.per_row = ceil_div(t.w.out[2], tables.positions);
+  const int64_t wide = 2 * tables.lanes, tiles = t.rows * t.per_row;
+  t.panels = ceil_div(w.outs, wide), t.panel_floats = t.depth * wide;
+  t.blocks = max64(1, ceil_div(tiles, kBlockTiles));
+  while (threads > 1 && t.blocks < tiles && w.items * w.groups * t.panels * t.blocks < 3 * threads && t.depth * wide * tiles / t.blocks > 2 * kChunkFma) t.blocks++;
+  t.block = ceil_div(tiles, t.blocks), t.blocks = t.block > 0 ? ceil_div(tiles, t.block) : 0;
+  t.offsets = align16(t.depth), t.packed = w.groups * t.panels * t.panel_floats;
+  t.slot = (t.block * tables.positions + tables.lanes) * wide;
+  for (int64_t k = 0; k < w.kernel[2] && k < kMostWidth; k++) seen(t.w, 2, k, &t.lo[k], &t.hi[k]);
+  return t;
+}
+
+// offset[k] of depth k from where the window starts.
+void list_offsets(const Tiling &t, int32_t *offset) {
+  const Window &w = t.w;
+  for (int64_t kw = 0; kw < w.kernel[2]; kw++)
+    for (int64_t kd = 0; kd < w.kernel[0]; kd++)
+      for (int64_t kh = 0; kh < w.kernel[1]; kh++) {
+        const int64_t first = kd * w.dilation[0] * w.xs[2] + kh * w.dilation[1] * w.xs[3] + kw * w.dilation[2] * w.xs[4];
+        for (int64_t c = 0; c < w.per; c++) *offset++ = int32_t(first + c * w.xs[1]);
+      }
+}
+
+struct Packing {
+  const Tiling *t;
+  const float *w;
+  float *to;
+};
+// Units are vectors of kernel positions of a panel.
+void pack_panels(void *ctx, int64_t begin, int64_t end, int) {
+  const Packing &p = *static_cast<const Packing *>(ctx);
+  const Tiling &t = *p.t;
+  const Window &w = t.w;
+  const int64_t wide = 2 * t.tables->lanes;
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t tap = u % w.taps, panel = u / w.taps % t.panels, g = u / (w.taps * t.panels);
+    const int64_t kh = tap % w.kernel[1], kd = tap / w.kernel[1] % w.kernel[0], kw = tap / (w.kernel[1] * w.kernel[0]);
+    const int64_t first = panel * wide, n = min64(wide, w.outs - first);
+    float *to = p.to + (g * t.panels + panel) * t.panel_floats + tap * w.per * wide;
+    const float *from = p.w + (g * w.outs + first) * w.ws[0] + kd * w.ws[2] + kh * w.ws[3] + kw * w.ws[4];
+    for (int64_t c = 0; c < w.per; c++, to += wide, from += w.ws[1]) {
+      for (int64_t o = 0; o < n; o++) to[o] = from[o * w.ws[0]];
+      for (int64_t o = n; o < wide; o++) to[o] = 0;
+    }
+  }
+}
+
+// A tile of a unit: where its window starts in x, which may be in the padding, and which kernel positions of the outer axes see x.
+struct Place {
+  const float *x;
+  int64_t at, n;  // its result positions of the row
+  int64_t d0, d1, h0, h1;
+  float *sums;
+};
+
+// The depths [k0, k1) of a panel for positions [lo, hi) of a tile.
+struct Span {
+  int64_t k0, k1, lo, hi;
+};
+
+void run_span(const Tiling &t, const Place &p, const Span &s, const float *w, bool wide, PositionTile *tile) {
+  const int64_t step = t.w.stride[2];
+  tile->x = p.x + s.lo * step * t.w.xs[4];
+  tile->offset = t.offset + s.k0;
+  tile->w = w + s.k0 * 2 * t.tables->lanes;
+  tile->sums = p.sums + s.lo * 2 * t.tables->lanes;
+  tile->k = s.k1 - s.k0;
+  t.tables->run[step - 1][wide][s.hi - s.lo](*tile);
+  tile->load = true;
+}
+
+// Depths [from, to) of one tile, in stretches that the same positions see.
+void run_tile(const Tiling &t, const Place &p, int64_t from, int64_t to, const float *w, bool wide, PositionTile *tile) {
+  const Window &v = t.w;
+  Span s = {0, 0, 0, 0};
+  bool first = from == 0;
+  auto flush = [&]() {
+    if (s.k0 >= s.k1) return;
+    // The first stretch sets the sums of all positions of the tile.
+    if (first && (s.lo > 0 || s.hi < p.n)) std::memset(p.sums, 0, size_t(p.n * 2 * t.tables->lanes) * sizeof(float)), first = false;
+    tile->load = !first;
+    first = false;
+    run_span(t, p, s, w, wide, tile);
+  };
+  for (int64_t kw = 0; kw < v.kernel[2]; kw++) {
+    const int64_t lo = max64(t.lo[kw] - p.at, 0), hi = min64(t.hi[kw] - p.at, p.n);
+    if (lo >= hi) continue;
+    for (int64_t kd = p.d0; kd < p.d1; kd++) {
+      const int64_t tap = (kw * v.kernel[0] + kd) * v.kernel[1];
+      const int64_t k0 = max64((tap + p.h0) * v.per, from), k1 = min64((tap + p.h1) * v.per, to);
+      if (k0 >= k1) continue;
+      if (k0 == s.k1 && lo == s.lo && hi == s.hi) {
+        s.k1 = k1;
+        continue;
+      }
+      flush();
+      s = {k0, k1, lo, hi};
+    }
+  }
+  flush();
+  if (first) std::memset(p.sums, 0, size_t(p.n * 2 * t.tables->lanes) * sizeof(float));
+}
+
+Place place_of(const Tiling &t, int64_t item, int64_t g, int64_t i) {
+  const Window &w = t.w;
+  const int64_t row = i / t.per_row, od = row / w.out[1], oh = row % w.out[1];
+  Place p;
+  p.at = tile_start(t, i % t.per_row), p.n = tile_start(t, i % t.per_row + 1) - p.at;
+  inside(w, 0, od, &p.d0, &p.d1);
+  inside(w, 1, oh, &p.h0, &p.h1);
+  const int64_t first = item * w.xs[0] + g * w.per * w.xs[1] + (od * w.stride[0] - w.begin[0]) * w.xs[2] + (oh * w.stride[1] - w.begin[1]) * w.xs[3];
+  p.x = t.c->in_ptr<float>(0) + first + (p.at * w.stride[2] - w.begin[2]) * w.xs[4];
+  return p;
+}
+
+void run_unit(const Tiling &t, int64_t item, int64_t g, int64_t panel, int64_t i0, int64_t i1, float *sums) {
+  const int64_t wide = 2 * t.tables->lanes, outs = min64(wide, t.w.outs - panel * wide), first = position(t, i0);
+  const float *w = t.weights + (g * t.panels + panel) * t.panel_floats;
+  const int64_t line = 64 / int64_t(sizeof(float));
+  int64_t from = 0;
+  do {
+    const int64_t to = min64(from + t.slice, t.depth);
+    for (int64_t i = i0; i < i1 && !t.c->stopped(); i++) {
+      Place p = place_of(t, item, g, i);
+      p.sums = sums + (position(t, i) - first) * wide;
+      PositionTile tile;
+      // Each of the first tiles fetches its part of the next slice.
+      const int64_t part = i - i0;
+      const bool fetch = part * line < wide;
+      tile.ahead = reinterpret_cast<const char *>(w + to * wide + (fetch ? part * line * (to - from) : 0)), tile.ahead_step = fetch ? 64 : 0;
+      run_tile(t, p, from, to, w, outs > t.tables->lanes, &tile);
+    }
+    from = to;
+  } while (from < t.depth);
+  const int64_t n = position(t, i1) - first, points = t.w.points, o = g * t.w.outs + panel * wide, at = (item * t.w.groups * t.w.outs + o) * points + first;
+  float *y = t.c->out_ptr<float>(0) + at;
+  t.tables->turn(sums, n, outs, y, points);
+  if (!t.ending.present) return;
+  for (int64_t k = 0; k < outs; k++) end_sums(t.ending, *t.form, y + k * points, n, o + k, at + k * points);
+}
+
+void units(void *ctx, int64_t begin, int64_t end, int slot) {
+  const Tiling &t = *static_cast<const Tiling *>(ctx);
+  float *sums = static_cast<float *>(t.c->scratch) + t.offsets + t.packed + slot * t.slot;
+  const int64_t tiles = t.rows * t.per_row;
+  for (int64_t u = begin; u < end && !t.c->stopped(); u++) {
+    const int64_t panel = u % t.panels, b = u / t.panels % t.blocks, g = u / (t.panels * t.blocks) % t.w.groups, item = u / (t.panels * t.blocks * t.w.groups);
+    run_unit(t, item, g, panel, b * t.block, min64(tiles, (b + 1) * t.block), sums);
+  }
+}
+
+int64_t pack_grain(const Tiling &t) { return 1 + kChunkFma / 8 / (1 + t.w.per * 2 * t.tables->lanes); }
+
+}  // namespace
+
+bool tiles_fit(const Command &c, const Window &w, const TileTables &tables) {
+  if (c.in[0].dtype != RLX_F32 || w.xs[4] != 1 || w.stride[2] > 2 || w.kernel[2] > kMostWidth || w.per == 0 || w.points == 0) return false;
+  int64_t reach = w.xs[1] * w.per;
+  for (int a = 0; a < 3; a++) {
+    if (w.kernel[a] > 64 || w.dilation[a] > (1 << 20) || w.xs[2 + a] < 0 || w.xs[2 + a] > (1 << 26)) return false;
+    reach += (w.kernel[a] - 1) * w.dilation[a] * (w.kernel[a] > 1 ? w.xs[2 + a] : 0);
+  }
+  if (w.xs[1] < 0 || reach > (1 << 30) || w.per * w.taps > (1 << 24)) return false;
+  if (w.outs < tables.lanes / 2 || w.per * w.taps < kLeastDepth) return false;
+  if (w.taps > 1) return w.out[2] >= kLeastRow;
+  // Many results of one element pay for making panels of x.
+  Window flat = w;
+  flatten(&flat);
+  return flat.out[0] * flat.out[1] == 1 && flat.points <= kMostPoints && w.per >= kLeastChannels;
+}
+
+int32_t tiles_prepare(Prepare &prepare, const Window &w, const TileTables &tables) {
+  Command &c = *prepare.cmd;
+  Tiling t = tiling_of(w, tables, prepare.max_threads);
+  int64_t slots = 0;
+  for (int threads = 1; threads <= prepare.max_threads; threads++) slots = max64(slots, threads * tiling_of(w, tables, threads).slot);
+  const void *src = prepare.constant_view(prepare, 1);
+  if (src != nullptr && w.groups < (1 << 24)) {
+    const uint64_t layout = uint64_t(c.op) << 32 | uint64_t(1) << 31 | uint64_t(w.groups) << 7 | uint64_t(tables.lanes);
+    bool fresh = false;
+    Packing p = {&t, static_cast<const float *>(src), static_cast<float *>(prepare.cache(prepare, 1, layout, t.packed * int64_t(sizeof(float)), &fresh))};
+    if (p.to == nullptr) return RLX_NO_MEMORY;
+    if (fresh) parallel(prepare.pool, prepare.max_threads, w.groups * t.panels * w.taps, pack_grain(t), pack_panels, &p, nullptr);
+    c.packed = p.to, t.packed = 0;
+  }
+  c.scratch = (t.offsets + t.packed + slots) * int64_t(sizeof(float));
+  return RLX_OK;
+}
+
+void tiles_run(const Call &c, const Window &w, const TileTables &tables, const Form &form, int isa) {
+  Tiling t = tiling_of(w, tables, c.threads());
+  t.c = &c;
+  t.form = &form, t.ending = ending_of(c, isa);
+  int32_t *offset = static_cast<int32_t *>(c.scratch);
+  list_offsets(t, offset);
+  t.offset = offset;
+  t.weights = static_cast<const float *>(c.cmd->packed);
+  if (t.weights == nullptr) {
+    Packing p = {&t, c.in_ptr<float>(1), static_cast<float *>(c.scratch) + t.offsets};
+    c.parallel(w.groups * t.panels * w.taps, pack_grain(t), pack_panels, &p);
+    t.weights = p.to;
+  } else {
+    t.packed = 0;
+  }
+  const int64_t fma = t.block * t.tables->positions * 2 * t.tables->lanes * t.depth;
+  c.parallel(w.items * w.groups * t.blocks * t.panels, 1 + kChunkFma / (fma + 1), units, &t);
+}
+
+}  // namespace conv
+}  // namespace rlx

@@ -1,0 +1,87 @@
+// Tiles of result positions by result channels, written once over the vector types. Text for the anonymous namespace of an instruction set,
+// after vec_<isa>.h. See tile.h.
+
+constexpr int WIDE = 2 * LANES, POSITIONS = LANES == 16 ? kMostPositions : 6;
+
+// H positions, S elements of x apart, by V vectors of channels.
+template <int H, int V, int S> void position_tile(const PositionTile &t) {
+  float *sums = t.sums;
+  vf s[H][V];
+#pragma GCC unroll 16
+  for (int h = 0; h < H; h++)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; v++) s[h][v] = t.load ? load(sums + h * WIDE + v * LANES) : splat<vf>(0.0);
+  const float *w = t.w;
+  const int32_t *offset = t.offset, *end = offset + t.k;
+  const char *ahead = t.ahead;
+  for (; offset < end; offset++, w += WIDE, ahead += t.ahead_step) {
+    const float *x = t.x + *offset;
+    vf b[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; v++) b[v] = load(w + v * LANES);
+    __builtin_prefetch(ahead, 0, 2);
+#pragma GCC unroll 16
+    for (int h = 0; h < H; h++) {
+      const vf a = splat<vf>(x[h * S]);
+#pragma GCC unroll 2
+      for (int v = 0; v < V; v++) s[h][v] = fma(a, b[v], s[h][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int h = 0; h < H; h++)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; v++) store(sums + h * WIDE + v * LANES, s[h][v]);
+}
+
+// The lanes of two vectors in turn: of their lower halves, and of their upper ones.
+template <class V> RLX_FN V zip_low(V a, V b) {
+  if constexpr (LANES == 16) return {__builtin_shufflevector(a.v, b.v, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)};
+  else if constexpr (LANES == 8) return {__builtin_shufflevector(a.v, b.v, 0, 8, 1, 9, 2, 10, 3, 11)};
+  else return {__builtin_shufflevector(a.v, b.v, 0, 4, 1, 5)};
+}
+template <class V> RLX_FN V zip_high(V a, V b) {
+  if constexpr (LANES == 16) return {__builtin_shufflevector(a.v, b.v, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)};
+  else if constexpr (LANES == 8) return {__builtin_shufflevector(a.v, b.v, 4, 12, 5, 13, 6, 14, 7, 15)};
+  else return {__builtin_shufflevector(a.v, b.v, 2, 6, 3, 7)};
+}
+
+// r[i] lane j becomes r[j] lane i: each round moves the first bit of i behind j and that of j behind i.
+RLX_FN void transpose(vf *r) {
+#pragma GCC unroll 4
+  for (int round = 1; round < LANES; round *= 2) {
+    vf t[LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES / 2; i++) t[2 * i] = zip_low(r[i], r[i + LANES / 2]), t[2 * i + 1] = zip_high(r[i], r[i + LANES / 2]);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) r[i] = t[i];
+  }
+}
+
+void turn(const float *sums, int64_t n, int64_t outs, float *to, int64_t to_rs) {
+  for (int64_t o = 0; o < outs; o += LANES)
+    for (int64_t p = 0; p < n; p += LANES) {
+      const int height = int(outs - o < LANES ? outs - o : LANES), length = int(n - p < LANES ? n - p : LANES);
+      vf r[LANES];
+#pragma GCC unroll 16
+      for (int i = 0; i < LANES; i++) r[i] = load(sums + (p + i) * WIDE + o);
+      transpose(r);
+      float *at = to + o * to_rs + p;
+      if (height == LANES && length == LANES) {
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++) store(at + i * to_rs, r[i]);
+        continue;
+      }
+      for (int i = 0; i < height; i++) put_n(at + i * to_rs, r[i], length);
+    }
+}
+
+template <int V, int S, int H> constexpr void list_tiles(TileTables *t) {
+  t->run[S - 1][V - 1][H] = position_tile<H, V, S>;
+  if constexpr (H > 1) list_tiles<V, S, H - 1>(t);
+}
+constexpr TileTables tile_tables() {
+  TileTables t = {POSITIONS, LANES, {}, turn};
+  list_tiles<1, 1, POSITIONS>(&t), list_tiles<1, 2, POSITIONS>(&t);
+  list_tiles<2, 1, POSITIONS>(&t), list_tiles<2, 2, POSITIONS>(&t);
+  return t;
+}
