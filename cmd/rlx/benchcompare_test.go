@@ -46,22 +46,3 @@ func TestBenchCompare(t *testing.T) {
 		t.Errorf("got %v, expected a line that is no measurement", err)
 	}
 }
-
-// docs/performance.md is what the kept measurements give.
-func TestPerformancePage(t *testing.T) {
-	files, err := filepath.Glob("../../docs/bench/*.jsonl")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files of measurements, %v", len(files), err)
-	}
-	var want bytes.Buffer
-	if err := benchCompare(&want, files); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../../docs/performance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want.Bytes()) {
-		t.Error("docs/performance.md is stale: go run ./cmd/rlx bench --compare docs/bench/*.jsonl > docs/performance.md")
-	}
-}

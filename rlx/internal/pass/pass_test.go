@@ -512,7 +512,9 @@ func TestFoldLaysOutConstants(t *testing.T) {
 	}{
 		"transposed": {func(w ir.Value) ir.Value { return op.Transpose(w, 3, 2, 0, 1) }, "Conv"},
 		"reshaped":   {func(w ir.Value) ir.Value { return op.ReshapeInts(w, 8, 4, 3, 3) }, "Reshape Conv"},
-		"expanded":   {func(w ir.Value) ir.Value { return op.Expand(op.ReshapeInts(op.Narrow(w, 0, 0, 1), 24, 4, 1, 1), ir.Dims(24, 4, 3, 3)...) }, "Narrow Reshape Expand Conv"},
+		"expanded": {func(w ir.Value) ir.Value {
+			return op.Expand(op.ReshapeInts(op.Narrow(w, 0, 0, 1), 24, 4, 1, 1), ir.Dims(24, 4, 3, 3)...)
+		}, "Narrow Reshape Expand Conv"},
 	} {
 		g := ir.NewGraph("g")
 		x := g.Input("x", ir.F32, ir.Dims(1, 4, 5, 5))
