@@ -41,6 +41,9 @@ func open(cfg *config) (*exec.Target, []error, error) {
 		if err == nil {
 			return t, why, nil
 		}
+		if _, ok := err.(*OptionError); ok { // says whose it is
+			return nil, nil, err
+		}
 		if !absent(err) {
 			return nil, nil, fmt.Errorf("rlx: %w", err)
 		}

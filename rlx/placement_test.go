@@ -114,9 +114,9 @@ func TestDeviceIndex(t *testing.T) {
 		{rlx.On("twin:2"), "", []int{2}, "twin: no device: device 2, there are 2"},
 		{rlx.Prefer("twin:5", "twin:1", "ref"), "twin", []int{5, 1}, ""},
 		{rlx.Prefer("twin:9", "ref"), "ref", []int{9}, ""},
-		{rlx.On("twin:"), "", nil, `"twin:": expected NAME or NAME:INDEX`},
-		{rlx.On("twin:-1"), "", nil, `"twin:-1": expected NAME or NAME:INDEX`},
-		{rlx.On("twin:one"), "", nil, `"twin:one": expected NAME or NAME:INDEX`},
+		{rlx.On("twin:"), "", nil, `rlx: backend: got "twin:", expected NAME or NAME:INDEX`},
+		{rlx.On("twin:-1"), "", nil, `rlx: backend: got "twin:-1", expected NAME or NAME:INDEX`},
+		{rlx.On("twin:one"), "", nil, `rlx: backend: got "twin:one", expected NAME or NAME:INDEX`},
 		{rlx.On("twin:99999999999"), "", nil, "expected NAME or NAME:INDEX"},
 		{rlx.Prefer("twin:x", "ref"), "", nil, "expected NAME or NAME:INDEX"}, // a mistake, not an absence
 		{rlx.On("twins:1"), "", nil, "not compiled in"},

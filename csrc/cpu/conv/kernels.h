@@ -1,4 +1,5 @@
-// The kernels of the conv family. Conv, Conv3d and Im2Col read x through its strides as windows are made.
+// The kernels of the conv family. Im2Col, and Conv and Conv3d of f64, read x through its strides; f32 sums in an order that goes by how tiles read
+// x, so it comes contiguous.
 
 // Units are rows of result 0, with a grain by the length of their sums.
 SPLIT(sum_rows)
