@@ -40,7 +40,8 @@ func mixed(a, b ir.Value) ir.Value {
 	case d == ir.Bool:
 		return op.Where(op.Eq(a, b), op.LogicalNot(a), b)
 	case ir.Float.Has(d):
-		return op.Where(op.Gt(a, b), op.Mul(op.Sub(a, as(a, 0.5)), b), op.Tanh(op.Add(a, b)))
+		// b comes from an operand as it is: a comparison of what was rounded on the way may fall out either way.
+		return op.Where(op.Gt(b, as(b, 0.25)), op.Mul(op.Sub(a, as(a, 0.5)), b), op.Tanh(op.Add(a, b)))
 	default:
 		return op.Sub(op.Mul(op.Add(a, b), a), op.Max(b, as(a, 3)))
 	}
