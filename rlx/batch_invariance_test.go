@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlx-ml/rlx-go/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/conform"
-	"github.com/rlx-ml/rlx-go/rlx/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 

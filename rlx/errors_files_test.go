@@ -194,13 +194,7 @@ func badFiles() []badUse {
 // wantShapes is wantNode where the file names the node.
 func wantShapes(kind, constraint, got, expected string, operands ...string) fault {
 	return func(t *testing.T, err error) []string {
-		e := as[*rlx.ShapeError](t, err)
-		sameText(t, "Op", e.Op, kind)
-		sameText(t, "Constraint", e.Constraint, constraint)
-		sameText(t, "Got", e.Got, got)
-		sameText(t, "Expected", e.Expected, expected)
-		sameText(t, "Operands", typeList(e.Operands), strings.Join(operands, ", "))
-		return append(operands, got, expected)
+		return nodeFields(t, err, kind, constraint, got, expected, operands)
 	}
 }
 

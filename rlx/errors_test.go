@@ -94,15 +94,22 @@ func sameText(t *testing.T, field, got, want string) {
 	}
 }
 
+// nodeFields holds a *ShapeError against what it must say of its node, and returns the words that its text needs.
+func nodeFields(t *testing.T, err error, op, constraint, got, expected string, operands []string) []string {
+	e := as[*rlx.ShapeError](t, err)
+	sameText(t, "Op", e.Op, op)
+	sameText(t, "Constraint", e.Constraint, constraint)
+	sameText(t, "Got", e.Got, got)
+	sameText(t, "Expected", e.Expected, expected)
+	sameText(t, "Operands", typeList(e.Operands), strings.Join(operands, ", "))
+	return append(slices.Clone(operands), got, expected)
+}
+
 // wantNode expects a *ShapeError: about a node of kind op with operands of these types, which breaks a constraint of its specification.
 func wantNode(op, constraint, got, expected string, operands ...string) fault {
 	return func(t *testing.T, err error) []string {
+		nodeFields(t, err, op, constraint, got, expected, operands)
 		e := as[*rlx.ShapeError](t, err)
-		sameText(t, "Op", e.Op, op)
-		sameText(t, "Constraint", e.Constraint, constraint)
-		sameText(t, "Got", e.Got, got)
-		sameText(t, "Expected", e.Expected, expected)
-		sameText(t, "Operands", typeList(e.Operands), strings.Join(operands, ", "))
 		place := e.Pos
 		if e.Node == "" && !strings.HasPrefix(e.Pos, "errors_graphs_test.go:") {
 			t.Errorf("neither node nor place: %+v", e)

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlx-ml/rlx-go/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/conform"
-	"github.com/rlx-ml/rlx-go/rlx/internal/golden"
 )
 
 const (

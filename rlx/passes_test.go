@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rlx-ml/rlx-go/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx"
-	"github.com/rlx-ml/rlx-go/rlx/internal/golden"
 )
 
 var long = flag.Bool("long", false, "the pass matrix on the interpreter too, with each pass alone, at every stored case: make long")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rlx-ml/rlx-go/cmd/rlx/workload"
+	"github.com/rlx-ml/rlx-go/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/conform"
 )
@@ -19,7 +20,7 @@ func TestBench(t *testing.T) {
 			backend = b
 		}
 	}
-	t.Setenv(workload.EnvModels, "")
+	t.Setenv(golden.EnvModels, "")
 	code, out, errOut := rlxRun(t, "bench", "--json", "-s", "0.001", "--backend", backend, "overhead", "dit.gate_bwd.2x", "gemm.i8dyn.128", "fft.c64.b256", "train.mlp", "model.onnx.magika")
 	if code != exitDone {
 		t.Fatal(errOut)

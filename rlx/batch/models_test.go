@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlx-ml/rlx-go/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/batch"
-	"github.com/rlx-ml/rlx-go/rlx/internal/golden"
 )
 
 func program(t *testing.T, path string, opts ...rlx.Option) *rlx.Program {

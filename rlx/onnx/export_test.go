@@ -11,9 +11,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rlx-ml/rlx-go/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/conform"
-	"github.com/rlx-ml/rlx-go/rlx/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx/onnx/backendtest"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/rlx-ml/rlx-go/rlx/internal/golden"
+	"github.com/rlx-ml/rlx-go/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 

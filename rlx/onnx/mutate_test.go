@@ -19,10 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlx-ml/rlx-go/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx"
 	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/conform"
-	"github.com/rlx-ml/rlx-go/rlx/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/onnx"
 	"google.golang.org/protobuf/encoding/protowire"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlx-ml/rlx-go/rlx/internal/golden"
+	"github.com/rlx-ml/rlx-go/internal/golden"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 

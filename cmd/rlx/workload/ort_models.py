@@ -22,18 +22,20 @@ import onnxruntime as ort
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def tensor(dtype, shape, lo, hi, seed):
-    """The formula of models.json: see modelInput in modelfile.go."""
+def tensor(dtype, shape, kind, lo=0, hi=0, seed=0, value=0):
+    """The formula of models.json: see Input.Fill in internal/golden."""
+    if kind == "const":
+        return np.full(shape, value, dtype)
     h = np.arange(int(np.prod(shape)), dtype=np.uint32) + np.uint32(seed * 0x9E3779B9 & 0xFFFFFFFF)
     h ^= h >> np.uint32(16)
     h *= np.uint32(0x7FEB352D)
     h ^= h >> np.uint32(15)
     h *= np.uint32(0x846CA68B)
     h ^= h >> np.uint32(16)
-    if dtype == "float32":
+    if kind == "uniform":
         v = lo + (hi - lo) * ((h >> np.uint32(8)).astype(np.float64) / 2**24)
     else:
-        v = lo + (h.astype(np.int64) % (hi - lo) if hi > lo else np.zeros(h.shape, np.int64))
+        v = lo + h.astype(np.int64) % (hi - lo)
     return v.astype(dtype).reshape(shape)
 
 

@@ -1,5 +1,5 @@
-// Lstm, Gru and Rnn of f32, f16 and bf16. Contract: x W_ih^T of many steps at once by the GEMM engine; then, step by step, h W_hh^T is
-// added in the same accumulators and the cell computed, in f32; results round once. A row of the batch has the same bits whatever the
+// Lstm, Gru and Rnn of f32, f16 and bf16. Contract: x W_ih^T of many steps at once by the GEMM engine, or, for an Lstm of one sequence, beside
+// h W_hh^T of the steps before; then, step by step, h W_hh^T is added in the same accumulators and the cell computed, in f32; results round once. A row of the batch has the same bits whatever the
 // batch, the threads and the number of steps taken at once.
 //
 // The hidden units of a tile are one unit of work of a step: it makes all their gates, so that threads meet once a step (twice where Gru

@@ -12,8 +12,8 @@ import (
 type Eval func(*ir.Graph) ([]*ir.Tensor, error)
 
 // Fold computes what depends on constants and params alone and puts the results in its place. Views of constants stay views, but where a kernel
-// that takes no strides (s) would have them copied in every run. Results larger than limit bytes (0: no limit) stay nodes. Before the shapes are bound it is the prelude of a program: int8 weights are cast and
-// scaled once, whatever the sizes of later runs.
+// that takes no strides (s) would have them copied in every run. Results larger than limit bytes (0: no limit) stay nodes. Before the shapes are
+// bound it is the prelude of a program: int8 weights are cast and scaled once, whatever the sizes of later runs.
 func Fold(g *ir.Graph, s *Support, limit int64, eval Eval) (*ir.Graph, error) {
 	f := folder{constant: make([]bool, len(g.Nodes)), limit: limit, targets: map[ir.Value]int{}}
 	for _, n := range g.Nodes {

@@ -56,14 +56,6 @@ func matrixOf(v ir.Value) (c codes, ok bool) {
 	return c.transposed(), true
 }
 
-// inMemory is a matrix as a product reads it: a transposed constant is copied, which folding does once.
-func inMemory(v ir.Value) ir.Value {
-	if isKind(v, "Transpose") {
-		return op.Copy(v)
-	}
-	return v
-}
-
 // codesOf reads v as codes: a cast and a product, or Dequantize.
 func codesOf(v ir.Value) (c codes, ok bool) {
 	if v.DType() != ir.F32 {
@@ -185,14 +177,14 @@ func int8MatMulRule(m *Match) []ir.Value {
 		if a.BlockSize = c.block; c.axis != 0 || c.block < leastBlock {
 			return nil
 		}
-		return []ir.Value{op.DequantMatMul(m.In[0], inMemory(c.q), inMemory(c.scale), inMemory(c.zero), a)}
+		return []ir.Value{op.DequantMatMul(m.In[0], c.q, c.scale, c.zero, a)}
 	}
 	scale, okScale := perColumn(c.scale, c.q.Dim(1))
 	zero, okZero := perColumn(c.zero, c.q.Dim(1))
 	if !okScale || !okZero {
 		return nil
 	}
-	return []ir.Value{op.DequantMatMul(m.In[0], inMemory(c.q), scale, zero, a)}
+	return []ir.Value{op.DequantMatMul(m.In[0], c.q, scale, zero, a)}
 }
 
 // leastBlock is from how long blocks on codes and their sides take less than half of the memory of floats.

@@ -128,8 +128,9 @@ func madeFor(n *ir.Node) ir.Origin {
 	return n.From
 }
 
-// once lets the first rule that applies rewrite n, the last node of the graph. What a rule makes is part of what n was
-// part of, or made for n; its last node is in the place of n and bears its name. A result of another type is not taken: symbolic sizes may be equal and yet written differently.
+// once lets the first rule that applies rewrite n, the last node of the graph. What a rule makes is part of what n was part of, or made for n;
+// its last node is in the place of n and bears its name. A result of another type is not taken: symbolic sizes may be equal and yet written
+// differently.
 func (w *rewriter) once(to *ir.Graph, n *ir.Node) (out []ir.Value, applied bool, err error) {
 	to.Drop(n)
 	m := &Match{Node: n, Support: w.s, uses: w.uses}

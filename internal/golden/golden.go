@@ -136,7 +136,7 @@ func ModelPath(model string) (path, skip string) {
 	}
 	path = filepath.Join(dir, filepath.FromSlash(model))
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Sprintf("%s has no %s: run python3 testdata/models/fetch.py %s", EnvModels, model, dir)
+		return "", fmt.Sprintf("%s has no %s: run python3 testdata/models/fetch.py %s (--with ocrv5 for ppocrv5_*)", EnvModels, model, dir)
 	}
 	return path, ""
 }

@@ -68,7 +68,7 @@ func TestFillErrors(t *testing.T) {
 }
 
 func TestStoredCases(t *testing.T) {
-	cases, err := Read("../../../testdata/models/golden.json")
+	cases, err := Read("../../testdata/models/golden.json")
 	if err != nil {
 		t.Fatal(err)
 	}
