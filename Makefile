@@ -107,6 +107,25 @@ native-test: lib
 	@$(CMAKE) --build $(BUILD)/cmake --target native_tests --parallel $(JOBS)
 	cd $(BUILD)/cmake && ctest --output-on-failure
 
+# The kernels of 64-bit Arm, by a cross compiler: the tests of the native code in an emulated processor, and with CONFORM=<regular expression> those of
+# the conformance suite that it matches, in one that lacks products of bytes too.
+ARM64 = GOOS=linux GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ CGO_LDFLAGS=-L$(CURDIR)/$(BUILD)/neon/lib
+.PHONY: neon neon-native neon-conform
+neon:
+	@lacks=$$(for tool in aarch64-linux-gnu-g++ qemu-aarch64; do command -v $$tool > /dev/null || echo -n " $$tool"; done); \
+	if test -n "$$lacks"; then echo "neon: not executed: missing$$lacks: on Debian, apt-get install g++-aarch64-linux-gnu qemu-user"; \
+	else $(MAKE) neon-native $(if $(CONFORM),neon-conform); fi
+
+neon-native:
+	@$(CMAKE) -S . -B $(BUILD)/neon -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/csrc/aarch64-linux-gnu.cmake > /dev/null
+	@$(CMAKE) --build $(BUILD)/neon --target rlx_cpu native_tests --parallel $(JOBS)
+	ctest --test-dir $(BUILD)/neon --output-on-failure
+
+neon-conform: lib neon-native
+	rm -f $(BUILD)/neon/conform.test
+	$(ARM64) $(GO) test -c -tags rlx_static -o $(BUILD)/neon/conform.test ./rlx/conform
+	cd rlx/conform && for cpu in max cortex-a53; do QEMU_CPU=$$cpu qemu-aarch64 -L /usr/aarch64-linux-gnu $(CURDIR)/$(BUILD)/neon/conform.test -test.run '$(CONFORM)' || exit 1; done
+
 # The Vulkan backend at other subgroup sizes than the machine's own: Mesa's software driver has vectors as wide as it is told. Go's test cache
 # does not see what a driver reads.
 vulkan-test: vulkan
@@ -118,6 +137,17 @@ vulkan-test: vulkan
 
 bench: native
 	$(GO) run -tags $(TAGS) ./cmd/rlx bench
+
+# Rounds of rlx and its peers in turns, and docs/performance.md from all that were kept: docs/bench.md. PEERS is the folder of peers.py, PYTHON the
+# interpreter that has their packages, MACHINE a short name for this one; THREADS=n, ROUNDS=n, ROWS="PREFIX...".
+MEASURED = $(shell date -u +%F)-$(MACHINE)-t$(or $(THREADS),1)
+.PHONY: bench-compare
+bench-compare: native
+	@test -n "$(PEERS)" -a -n "$(PYTHON)" -a -n "$(MACHINE)" || { echo 'make bench-compare: expected PEERS=DIR PYTHON=FILE MACHINE=NAME' >&2; exit 1; }
+	$(GO) build -buildvcs=auto -tags $(TAGS) -o $(BUILD)/bench/rlx ./cmd/rlx
+	mkdir -p docs/bench
+	$(PYTHON) cmd/rlx/workload/rounds.py --rlx $(BUILD)/bench/rlx --peers "$(PEERS)" -t $(or $(THREADS),1) -r $(or $(ROUNDS),3) -o docs/bench/$(MEASURED).jsonl --log $(BUILD)/bench/$(MEASURED).log $(ROWS)
+	$(BUILD)/bench/rlx bench --compare docs/bench/*.jsonl > docs/performance.md
 
 models:
 	python3 testdata/models/fetch.py $(RLX_MODELS) --with ocrv5,onnx-tests

@@ -13,8 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rlx-ml/rlx-go/cmd/rlx/workload"
-	"github.com/rlx-ml/rlx-go/rlx"
-	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 // benchLine is one JSON line of the benchmark; docs/bench.md describes the fields.
@@ -22,19 +20,22 @@ type benchLine struct {
 	Workload  string   `json:"workload"`
 	Peer      string   `json:"peer"`
 	Threads   int      `json:"threads"`
-	MinMS     float64  `json:"min_ms"`
-	MedianMS  float64  `json:"median_ms"`
-	Reps      int      `json:"reps"`
-	Version   string   `json:"version"`
+	MinMS     float64  `json:"min_ms,omitempty"`
+	MedianMS  float64  `json:"median_ms,omitempty"`
+	Reps      int      `json:"reps,omitempty"`
+	Version   string   `json:"version,omitempty"`
 	GFLOPS    float64  `json:"gflops,omitempty"`
 	GBps      float64  `json:"gbps,omitempty"`
 	CompileMS float64  `json:"compile_ms,omitempty"`
+	PeakBytes int64    `json:"peak_bytes,omitempty"`
+	PlanBytes int64    `json:"plan_bytes,omitempty"`
 	MaxErr    *float64 `json:"max_err,omitempty"`
 	Note      string   `json:"note,omitempty"`
 	Value     *float64 `json:"value,omitempty"`
 	OK        *bool    `json:"ok,omitempty"`
-	text      string   // of a service row
-	share     string   // of the limit that binds, probed beside the runs
+	*machineLine
+	text  string // of a service row
+	share string // of the limit that binds, probed beside the runs
 }
 
 type benchOptions struct {
@@ -100,7 +101,7 @@ func bench(c *cobra.Command, o benchOptions, prefixes []string) error {
 		return usageError{fmt.Errorf("--threads %d and --seconds %v, expected at least 1 thread and more than 0 seconds", o.threads, o.seconds)}
 	}
 	jobs := benchJobs(prefixes)
-	if len(jobs) == 0 {
+	if len(jobs) == 0 && !(o.limits && slices.Equal(prefixes, []string{"limit"})) {
 		return usageError{fmt.Errorf("no workload begins with any of %v", prefixes)}
 	}
 	if err := checkBackend(o.backend); err != nil {
@@ -161,45 +162,18 @@ func (l *benchLine) row(w io.Writer) {
 		number("%.1f", l.GBps), l.share, errText, l.Note)
 }
 
-// benchLimits prints the machine's limits as workloads limit.f32, limit.l1, limit.l2, limit.l3 and limit.dram.
-func benchLimits(ctx context.Context, o benchOptions, put func(*benchLine) error) error {
-	g := rlx.NewGraph("probe")
-	g.Output("y", op.Neg(g.Input("x", rlx.F32, rlx.Shape(1))))
-	prog, err := rlx.Compile(ctx, g, rlx.On(o.backend), rlx.Threads(o.threads))
-	if err != nil {
-		return err
-	}
-	defer prog.Close()
-	for _, level := range []struct {
-		name  string
-		bytes uint64
-	}{{"f32", 0}, {"l1", 24 << 10}, {"l2", 256 << 10}, {"l3", 3 << 20}, {"dram", 96 << 20}} {
-		limit, ok, err := prog.Probe(o.threads, max(level.bytes, 1<<14), 0.3)
-		if err != nil || !ok {
-			return err
-		}
-		l := &benchLine{Workload: "limit." + level.name, Peer: "limits", Threads: o.threads, Version: prog.Device().ISA}
-		if level.bytes == 0 {
-			l.GFLOPS = limit.GFLOPS
-		} else {
-			l.GBps = limit.GBps
-		}
-		if err := put(l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// version is the commit that the binary was built from, or "dev".
+// version is the commit that the binary was built from, with a + where files had changed since, or "dev".
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if ok {
+	commit, changed := "dev", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 7 {
-				return s.Value[:7]
+			switch {
+			case s.Key == "vcs.revision" && len(s.Value) >= 7:
+				commit = s.Value[:7]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = "+"
 			}
 		}
 	}
-	return "dev"
+	return commit + changed
 }

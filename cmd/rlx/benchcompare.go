@@ -17,21 +17,22 @@ import (
 
 // measurement is a line of --json, of this program or of a peer, or of the probe of the limits.
 type measurement struct {
-	Workload string   `json:"workload"`
-	Peer     string   `json:"peer"`
-	Threads  int      `json:"threads"`
-	MinMS    float64  `json:"min_ms"`
-	Version  string   `json:"version"`
-	GFLOPS   float64  `json:"gflops"`
-	GBps     float64  `json:"gbps"`
-	MaxErr   *float64 `json:"max_err"`
-	CPU      string   `json:"cpu"` // of the line "machine", with what follows
-	ISA      string   `json:"isa"`
-	L2KB     float64  `json:"l2_kb"`
-	L3KB     float64  `json:"l3_kb"`
+	Workload  string   `json:"workload"`
+	Peer      string   `json:"peer"`
+	Threads   int      `json:"threads"`
+	MinMS     float64  `json:"min_ms"`
+	Version   string   `json:"version"`
+	GFLOPS    float64  `json:"gflops"`
+	GBps      float64  `json:"gbps"`
+	CompileMS float64  `json:"compile_ms"`
+	PeakBytes int64    `json:"peak_bytes"`
+	PlanBytes int64    `json:"plan_bytes"`
+	MaxErr    *float64 `json:"max_err"`
+	machineLine
 }
 
 func (m *measurement) ours() bool { return m.Peer == "rlx" || strings.HasPrefix(m.Peer, "rlx-") }
+func (m *measurement) seed() bool { return m.Peer == seed || strings.HasPrefix(m.Peer, seed+"-") }
 
 // sitting is what was measured side by side on one machine: of each workload, peer and number of threads the least time.
 type sitting struct {
@@ -39,13 +40,14 @@ type sitting struct {
 	machine measurement
 	limits  map[string]float64 // by "name threads"
 	best    map[string]*measurement
+	compile map[string]*measurement // of peers, by "workload threads": the least time to compile
 }
 
 func key(m *measurement) string { return fmt.Sprintf("%s %d", m.Workload, m.Threads) }
 
 // readSitting reads lines that begin with {; others are remarks.
 func readSitting(name string, r io.Reader) (*sitting, error) {
-	s := &sitting{name: name, limits: map[string]float64{}, best: map[string]*measurement{}}
+	s := &sitting{name: name, limits: map[string]float64{}, best: map[string]*measurement{}, compile: map[string]*measurement{}}
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		text := bytes.TrimSpace(lines.Bytes())
@@ -56,21 +58,77 @@ func readSitting(name string, r io.Reader) (*sitting, error) {
 		if err := json.Unmarshal(text, m); err != nil || m.Workload == "" || m.Peer == "" {
 			return nil, fmt.Errorf("%s:%d: not a measurement: %v", name, n, err)
 		}
-		switch limit, ok := strings.CutPrefix(m.Workload, "limit."); {
-		case m.Workload == "machine":
-			s.machine = *m
-		case ok:
-			m.Workload = limit
-			s.limits[key(m)] = max(s.limits[key(m)], m.GFLOPS+m.GBps)
-		case m.MinMS > 0:
-			k := m.Peer + " " + key(m)
-			if old := s.best[k]; old == nil || m.MinMS < old.MinMS {
-				s.best[k] = m
-			}
+		if err := s.add(m); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 		}
 	}
 	return s, lines.Err()
 }
+
+// add takes a line in. A result of ours that is further from its reference than its class of workloads allows is no measurement.
+func (s *sitting) add(m *measurement) error {
+	limit, isLimit := strings.CutPrefix(m.Workload, "limit.")
+	switch {
+	case m.Workload == "machine":
+		return s.addMachine(m)
+	case isLimit:
+		m.Workload = limit
+		s.limits[key(m)] = max(s.limits[key(m)], m.GFLOPS+m.GBps)
+	case m.MinMS > 0:
+		if w, ok := workloads[m.Workload]; ok && m.ours() && m.MaxErr != nil && !(*m.MaxErr <= w.Tolerance()) {
+			return fmt.Errorf("%s: max_err is %.2g, expected at most %.2g", m.Workload, *m.MaxErr, w.Tolerance())
+		}
+		s.addTime(m)
+	}
+	return nil
+}
+
+// addMachine merges what the probes of this program and of the peers say of the same machine.
+func (s *sitting) addMachine(m *measurement) error {
+	have := &s.machine
+	if have.CPU != "" && have.CPU != m.CPU {
+		return fmt.Errorf("measured on %s, the lines before on %s: times of several machines do not compare", m.CPU, have.CPU)
+	}
+	date := max(have.Date, m.Date)
+	if have.CPU == "" || m.Date != "" {
+		*have = *m
+	}
+	have.Date = date
+	return nil
+}
+
+// addTime keeps the least of each figure, and the largest error.
+func (s *sitting) addTime(m *measurement) {
+	if old := s.compile[key(m)]; !m.ours() && m.CompileMS > 0 && (old == nil || m.CompileMS < old.CompileMS) {
+		s.compile[key(m)] = m
+	}
+	k := m.Peer + " " + key(m)
+	old := s.best[k]
+	s.best[k] = m
+	if old == nil {
+		return
+	}
+	least := func(a, b float64) float64 {
+		if a == 0 || b > 0 && b < a {
+			return b
+		}
+		return a
+	}
+	m.MinMS, m.CompileMS = min(m.MinMS, old.MinMS), least(m.CompileMS, old.CompileMS)
+	m.PeakBytes, m.PlanBytes = int64(least(float64(m.PeakBytes), float64(old.PeakBytes))), max(m.PlanBytes, old.PlanBytes)
+	if m.MaxErr == nil || old.MaxErr != nil && *old.MaxErr > *m.MaxErr {
+		m.MaxErr = old.MaxErr
+	}
+}
+
+// workloads are those of this program, by name.
+var workloads = func() map[string]workload.Workload {
+	m := map[string]workload.Workload{}
+	for _, w := range workload.All() {
+		m[w.Name] = w
+	}
+	return m
+}()
 
 // least is the time in ms that the limits allow a workload, and which of them binds; 0 where none is known.
 func (s *sitting) least(w workload.Workload, threads int) (ms float64, by string) {
@@ -80,6 +138,8 @@ func (s *sitting) least(w workload.Workload, threads int) (ms float64, by string
 	}
 	level, bandwidth := "L2", limit("l2")
 	switch kb := w.Bytes / 1024; {
+	case kb > s.machine.L3KB && w.Reads:
+		level, bandwidth = "DRAM", limit("dram")
 	case kb > s.machine.L3KB:
 		level, bandwidth = "DRAM", max(limit("dram"), limit("copy"), limit("copy_nt"))
 	case kb > s.machine.L2KB*float64(threads):
@@ -91,11 +151,11 @@ func (s *sitting) least(w workload.Workload, threads int) (ms float64, by string
 	return ms, by
 }
 
-// fastest is the best line of a workload, of ours or of the peers.
-func (s *sitting) fastest(name string, threads int, ours bool) *measurement {
+// fastest is the best of the lines of a workload that are wanted.
+func (s *sitting) fastest(name string, threads int, wanted func(*measurement) bool) *measurement {
 	var best *measurement
 	for _, k := range slices.Sorted(maps.Keys(s.best)) {
-		if m := s.best[k]; m.Workload == name && m.Threads == threads && m.ours() == ours && (best == nil || m.MinMS < best.MinMS) {
+		if m := s.best[k]; m.Workload == name && m.Threads == threads && wanted(m) && (best == nil || m.MinMS < best.MinMS) {
 			best = m
 		}
 	}
@@ -104,10 +164,7 @@ func (s *sitting) fastest(name string, threads int, ours bool) *measurement {
 
 // benchCompare writes a page of Markdown: for each file, ours beside the best peer and the limit.
 func benchCompare(out io.Writer, files []string) error {
-	fmt.Fprintln(out, "# Performance")
-	fmt.Fprintln(out)
-	fmt.Fprintln(out, "Generated by `rlx bench --compare` from files of measurements, one section each; [bench.md](bench.md) says how they are made. Times are the least of all")
-	fmt.Fprintln(out, "rounds, in ms; \"faster\" is the best peer's time over ours; the limit is the time that the probed peak of arithmetic or of the memory that holds the operands allows.")
+	fmt.Fprint(out, pageHead)
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {
@@ -121,58 +178,4 @@ func benchCompare(out io.Writer, files []string) error {
 		s.write(out)
 	}
 	return nil
-}
-
-func (s *sitting) write(out io.Writer) {
-	fmt.Fprintf(out, "\n## %s\n\n", s.name)
-	if m := s.machine; m.CPU != "" {
-		fmt.Fprintf(out, "%s, %s, L2 %g KB, L3 %g KB. ", m.CPU, m.ISA, m.L2KB, m.L3KB)
-	}
-	var limits []string
-	for _, k := range slices.Sorted(maps.Keys(s.limits)) {
-		limits = append(limits, fmt.Sprintf("%s %.0f", strings.Replace(k, " ", "/", 1), s.limits[k]))
-	}
-	fmt.Fprintf(out, "Limits by threads, GFLOP/s and GB/s: %s.\n\n", strings.Join(limits, ", "))
-	fmt.Fprintf(out, "Versions: %s.\n\n", strings.Join(s.versions(), ", "))
-	fmt.Fprintln(out, "| workload | threads | rlx | best peer | faster | limit | of limit | max err |")
-	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|")
-	for _, w := range workload.All() {
-		for _, threads := range []int{1, 2} {
-			if ours := s.fastest(w.Name, threads, true); ours != nil {
-				s.row(out, w, ours)
-			}
-		}
-	}
-}
-
-func (s *sitting) versions() []string {
-	seen := map[string]bool{}
-	for _, m := range s.best {
-		seen[strings.TrimSpace(m.Peer+" "+m.Version)] = true
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
-
-func (s *sitting) row(out io.Writer, w workload.Workload, ours *measurement) {
-	peer, faster, limit, share, e := "-", "-", "-", "-", "-"
-	if p := s.fastest(w.Name, ours.Threads, false); p != nil {
-		peer, faster = millis(p.MinMS)+" "+p.Peer, fmt.Sprintf("%.2fx", p.MinMS/ours.MinMS)
-	}
-	if ms, by := s.least(w, ours.Threads); ms > 0 {
-		limit, share = millis(ms)+" "+by, fmt.Sprintf("%.0f %%", 100*ms/ours.MinMS)
-	}
-	if ours.MaxErr != nil {
-		e = fmt.Sprintf("%.1e", *ours.MaxErr)
-	}
-	fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", w.Name, ours.Threads, millis(ours.MinMS), peer, faster, limit, share, e)
-}
-
-func millis(ms float64) string {
-	switch {
-	case ms < 1:
-		return fmt.Sprintf("%.4f", ms)
-	case ms < 100:
-		return fmt.Sprintf("%.2f", ms)
-	}
-	return fmt.Sprintf("%.0f", ms)
 }

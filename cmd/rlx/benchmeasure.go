@@ -16,11 +16,14 @@ import (
 
 // measure compiles a workload, checks its result, and times it. The limits are probed between the rounds.
 func measure(ctx context.Context, w workload.Workload, o benchOptions) (*benchLine, error) {
+	memory, t0 := heldMemory(), time.Now()
 	c, err := w.Case()
 	if err != nil {
 		return nil, err
 	}
-	t0 := time.Now()
+	if !w.IsFile() {
+		t0 = time.Now() // a graph that is written here is no part of what is measured
+	}
 	prog, err := rlx.Compile(ctx, c.Graph, rlx.On(o.backend), rlx.Threads(o.threads))
 	if err != nil {
 		return nil, err
@@ -37,39 +40,61 @@ func measure(ctx context.Context, w workload.Workload, o benchOptions) (*benchLi
 	if l.MaxErr, err = check(ctx, w, c, out, o); err != nil {
 		return nil, err
 	}
-	runtime.GC() // the reference's memory, before the clock runs
-	times, limit, err := rounds(ctx, prog, c.Feed, out, w.Bytes, o)
+	times, best, err := rounds(ctx, prog, c.Feed, out, w, o)
 	if err != nil {
 		return nil, err
 	}
+	plan, err := prog.Plan(ctx, c.Feed)
+	if err != nil {
+		return nil, err
+	}
+	l.PeakBytes, l.PlanBytes = heldMemory()-memory-bytesOf(c.Feed)-bytesOf(out), plan.Memory.Weights+plan.Memory.Folded+plan.Memory.Device
+	runtime.KeepAlive(c)
 	slices.Sort(times)
 	l.Reps = len(times)
 	l.MinMS, l.MedianMS = times[0]*1e3, times[len(times)/2]*1e3
 	l.GFLOPS, l.GBps = w.Flop/times[0]/1e9, w.Bytes/times[0]/1e9
-	l.share = shareOf(w, times[0], limit)
+	l.share = best.share(w, times[0])
 	return l, nil
 }
 
+// heldMemory is what Go's heap and the native libraries hold, garbage apart.
+func heldMemory() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools let go of
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	n := int64(m.HeapAlloc)
+	for _, bytes := range rlx.Stats().Native {
+		n += bytes
+	}
+	return n
+}
+
+func bytesOf(feed rlx.Feed) (n int64) {
+	for _, t := range feed {
+		n += int64(len(t.Bytes()))
+	}
+	return n
+}
+
 // rounds times runs for o.seconds with probes between them, and returns seconds per run and the best limits.
-func rounds(ctx context.Context, prog *rlx.Program, in, out rlx.Feed, bytes float64, o benchOptions) (times []float64, limit rlx.Limits, err error) {
+func rounds(ctx context.Context, prog *rlx.Program, in, out rlx.Feed, w workload.Workload, o benchOptions) (times []float64, best limits, err error) {
+	runtime.GC() // the reference's memory, before the clock runs
 	r := prog.Runner()
 	defer r.Close()
 	const count = 5
 	for range count {
 		more, err := timed(ctx, r, in, out, o.seconds/count)
 		if err != nil {
-			return nil, limit, err
+			return nil, best, err
 		}
 		times = append(times, more...)
-		now, ok, err := prog.Probe(o.threads, max(uint64(bytes)/uint64(o.threads), 1<<14), 0.02)
-		if err != nil {
-			return nil, limit, err
-		}
-		if ok {
-			limit.GFLOPS, limit.GBps = max(limit.GFLOPS, now.GFLOPS), max(limit.GBps, now.GBps)
+		if err := best.probe(prog, w, o.threads); err != nil {
+			return nil, best, err
 		}
 	}
-	return times, limit, nil
+	return times, best, nil
 }
 
 // timed runs for the given time, once at least, and returns seconds per run; runs under 20 us are timed in groups.
@@ -93,25 +118,6 @@ func timed(ctx context.Context, r *rlx.Runner, in, out rlx.Feed, seconds float64
 	return times, nil
 }
 
-// shareOf says how much of the limit that binds was reached, and which it is. Only the f32 peak is probed: bf16 and i8 are held against it too,
-// and can exceed it.
-func shareOf(w workload.Workload, seconds float64, limit rlx.Limits) string {
-	if limit.GFLOPS <= 0 || limit.GBps <= 0 || w.Bytes == 0 {
-		return ""
-	}
-	memory, arithmetic := w.Bytes/1e9/limit.GBps, 0.0
-	if w.Unit != "" {
-		arithmetic = w.Flop / 1e9 / limit.GFLOPS
-	}
-	if arithmetic > memory {
-		return fmt.Sprintf("%.0f %% f32", 100*arithmetic/seconds)
-	}
-	return fmt.Sprintf("%.0f %% memory", 100*memory/seconds)
-}
-
-// wrong is the error from which a result is no result.
-const wrong = 0.01
-
 // check holds the outputs of a run against the interpreter, and against the bits that another number of threads gives.
 func check(ctx context.Context, w workload.Workload, c *workload.Case, out rlx.Feed, o benchOptions) (*float64, error) {
 	if o.backend == "cpu" {
@@ -128,8 +134,8 @@ func check(ctx context.Context, w workload.Workload, c *workload.Case, out rlx.F
 		return nil, err
 	}
 	e, err := maxError(want, out, ref.Rows)
-	if err == nil && !(e <= wrong) {
-		err = fmt.Errorf("the result is wrong: its largest error is %.2g of the largest magnitude, expected at most %g", e, wrong)
+	if most := w.Tolerance(); err == nil && !(e <= most) {
+		err = fmt.Errorf("the result is wrong: its largest error is %.2g of the largest magnitude, expected at most %.2g", e, most)
 	}
 	return &e, err
 }

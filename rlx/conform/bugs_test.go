@@ -217,17 +217,19 @@ func one2(f func(x ir.Value) []ir.Value) func([]ir.Value) []ir.Value {
 	return func(in []ir.Value) []ir.Value { return f(in[0]) }
 }
 
-// An index above 2^24 does not pass through f32.
 // -0 is below 0 for max, min and Clamp.
 func TestZerosInOrder(t *testing.T) {
 	zeros := func() []*ir.Tensor { return []*ir.Tensor{f32s(neg0, 0, -1, 1)} }
+	f64s := func(v ...float64) []*ir.Tensor { return []*ir.Tensor{ir.New(v, len(v))} }
 	runBugs(t, []bug{
+		{name: "clamp of f64 from 0", in: f64s(float64(neg0), 0, -1, 1), build: one(func(x ir.Value) ir.Value { return op.Clamp(x, 0, 6) }), want: f64s(0, 0, 0, 1)},
 		{name: "clamp from 0", in: zeros(), build: one(func(x ir.Value) ir.Value { return op.Clamp(x, 0, 6) }), want: []*ir.Tensor{f32s(0, 0, 0, 1)}},
 		{name: "max with 0", in: zeros(), build: one(func(x ir.Value) ir.Value { return op.Max(x, x.Graph().Constant(ir.Scalar(float32(0)))) }), want: []*ir.Tensor{f32s(0, 0, 0, 1)}},
 		{name: "min with -0", in: zeros(), build: one(func(x ir.Value) ir.Value { return op.Min(x, x.Graph().Constant(ir.Scalar(neg0))) }), want: []*ir.Tensor{f32s(neg0, neg0, -1, neg0)}},
 	})
 }
 
+// An index above 2^24 does not pass through f32.
 func TestIndexAbove24Bits(t *testing.T) {
 	const rows = 1<<24 + 2
 	table := zeros(ir.I8, dims(rows, 1))

@@ -25,7 +25,7 @@ var (
 
 // LayerNorm normalises x over its axes from axis on: y = (x - mean) / sqrt(var + eps) * gamma + beta.
 //
-// Shapes: x [..., n...], gamma and beta n... (x.Shape[axis:]), each optional; y as x. Population variance, two passes, accumulated in
+// Shapes: x [..., n...], gamma and beta n... (x.Shape[axis:]), each optional; y as x. Population variance, of deviations, accumulated in
 // f32 at least (f64 for f64). Errors: C1 axis outside the rank, C2 gamma or beta of another shape, C5 eps < 0.
 // Source: Ba, Kiros, Hinton 2016; ONNX LayerNormalization 17.
 func LayerNorm(x, gamma, beta ir.Value, axis int, eps float64) ir.Value {

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """ONNX Runtime on the models of `rlx bench model.onnx`: the same files, inputs, names and fields (docs/bench.md). For developers.
 
-    RLX_MODELS=DIR python3 ort_models.py [-t THREADS] [-s SECONDS] [--rlx BINARY] [PREFIX...]
+    RLX_MODELS=DIR python3 ort_models.py [-t THREADS] [-s SECONDS] [--rlx BINARY] [--peers DIR] [PREFIX...]
 
-One JSON object a line on standard output, a model that cannot run on standard error. With --rlx, rlx runs on the same inputs and max_err is
-the largest difference between both over the largest magnitude. Needs numpy and onnxruntime.
+One JSON object a line on standard output, a model that cannot run on standard error. compile_ms is the making of the session and the first
+run. With --rlx, rlx runs on the same inputs and max_err is the largest difference between both over the largest magnitude. With --peers, a
+folder with models.py, the text encoders that are built there are measured too. Needs numpy and onnxruntime.
 """
 import argparse
+import itertools
 import json
 import os
 import re
@@ -39,10 +41,11 @@ def tensor(dtype, shape, kind, lo=0, hi=0, seed=0, value=0):
     return v.astype(dtype).reshape(shape)
 
 
-def session(path, threads):
+def session(model, threads):
+    """Of a path, or of a model's bytes."""
     o = ort.SessionOptions()
     o.intra_op_num_threads, o.inter_op_num_threads, o.log_severity_level = threads, 1, 4
-    return ort.InferenceSession(path, o, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(model, o, providers=["CPUExecutionProvider"])
 
 
 def bound(s, feed):
@@ -90,32 +93,54 @@ def difference(rlx, path, feed, outputs):
     return worst
 
 
+def files():
+    """(name, path, inputs) of the models of models.json."""
+    if "RLX_MODELS" not in os.environ:
+        print("model.onnx: left out: RLX_MODELS is not set: run python3 testdata/models/fetch.py DIR, then set it to DIR", file=sys.stderr)
+        return
+    for m in json.load(open(os.path.join(HERE, "models.json"))):
+        yield "model.onnx." + m["name"], os.path.join(os.environ["RLX_MODELS"], m["file"]), lambda m=m: {k: tensor(**v) for k, v in m["inputs"].items()}
+
+
+def built(folder):
+    """(name, bytes, inputs) of the text encoders that the peers' models.py writes."""
+    sys.path.insert(0, folder)
+    import models
+    for name in ("model.minilm.s32", "model.minilm.s128"):
+        m = models.build(name)
+        yield name, m.SerializeToString(), lambda m=m: models.feeds(m)
+
+
+def line(name, model, inputs, args):
+    t = time.perf_counter()
+    s = session(model, args.threads)
+    made, feed, more = time.perf_counter() - t, inputs(), {}
+    feed = {i.name: feed[i.name] for i in s.get_inputs()}
+    t = time.perf_counter()
+    outputs = dict(zip([y.name for y in s.get_outputs()], s.run(None, feed)))
+    made += time.perf_counter() - t
+    if args.rlx and isinstance(model, str):
+        more["max_err"] = difference(args.rlx, model, feed, outputs)
+    times = measure(bound(s, feed), args.seconds)
+    return dict(workload=name, peer="onnxruntime", threads=args.threads, min_ms=round(min(times) * 1e3, 6), median_ms=round(statistics.median(times) * 1e3, 6),
+                reps=len(times), version=ort.__version__, compile_ms=round(made * 1e3, 3), **more)
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("-t", "--threads", type=int, default=1)
     a.add_argument("-s", "--seconds", type=float, default=1)
     a.add_argument("--rlx", help="the rlx binary to compare with")
+    a.add_argument("--peers", help="a folder with models.py")
     a.add_argument("prefix", nargs="*")
     args = a.parse_args()
-    if "RLX_MODELS" not in os.environ:
-        a.error("RLX_MODELS is not set: run python3 testdata/models/fetch.py DIR, then set it to DIR")
-    for m in json.load(open(os.path.join(HERE, "models.json"))):
-        name = "model.onnx." + m["name"]
+    for name, model, inputs in itertools.chain(files(), built(args.peers) if args.peers else ()):
         if args.prefix and not name.startswith(tuple(args.prefix)):
             continue
         try:
-            path, more = os.path.join(os.environ["RLX_MODELS"], m["file"]), {}
-            s = session(path, args.threads)
-            feed = {k: tensor(**v) for k, v in m["inputs"].items()}
-            feed = {i.name: feed[i.name] for i in s.get_inputs()}
-            if args.rlx:
-                more["max_err"] = difference(args.rlx, path, feed, dict(zip([y.name for y in s.get_outputs()], s.run(None, feed))))
-            times = measure(bound(s, feed), args.seconds)
+            print(json.dumps(line(name, model, inputs, args)), flush=True)
         except Exception as e:
             print(f"{name}: left out: {type(e).__name__}: {e}", file=sys.stderr)
-            continue
-        print(json.dumps(dict(workload=name, peer="onnxruntime", threads=args.threads, min_ms=round(min(times) * 1e3, 6),
-                              median_ms=round(statistics.median(times) * 1e3, 6), reps=len(times), version=ort.__version__, **more)), flush=True)
 
 
 if __name__ == "__main__":

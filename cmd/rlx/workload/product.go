@@ -15,14 +15,14 @@ func products() (l []Workload) {
 		m, n, k := s[0], s[1], s[2]
 		size, flop := fmt.Sprintf("%dx%dx%d", m, n, k), 2*float64(m)*float64(n)*float64(k)
 		l = append(l,
-			Workload{Name: "gemm.f32." + size, Flop: flop, Bytes: 4 * float64(m*k+k*n+m*n), Unit: "f32", define: func(b *Builder) {
+			Workload{Name: "gemm.f32." + size, Flop: flop, Bytes: 4 * float64(m*k+k*n+m*n), Unit: "f32", Reads: m == 1, define: func(b *Builder) {
 				b.Output("y", op.MatMul(b.Rows("a", rlx.F32, m, k), b.Weight("b", k, n)))
 			}},
-			Workload{Name: "gemm.bf16." + size, Flop: flop, Bytes: 2 * float64(m*k+k*n+m*n), Unit: "bf16", define: func(b *Builder) {
+			Workload{Name: "gemm.bf16." + size, Flop: flop, Bytes: 2 * float64(m*k+k*n+m*n), Unit: "bf16", Reads: m == 1, define: func(b *Builder) {
 				w := b.Graph.Param("b", b.normal("b", rlx.BF16, 1/math.Sqrt(float64(k)), []int{k, n}))
 				b.Output("y", op.MatMul(b.Rows("a", rlx.BF16, m, k), w))
 			}},
-			Workload{Name: "gemm.i8dyn." + size, Flop: flop, Bytes: float64(4*m*k + k*n + 4*m*n), Unit: "i8", narrow: true, define: func(b *Builder) {
+			Workload{Name: "gemm.i8dyn." + size, Flop: flop, Bytes: float64(4*m*k + k*n + 4*m*n), Unit: "i8", Reads: m == 1, narrow: true, define: func(b *Builder) {
 				b.Output("y", quantisedProduct(b, b.Rows("a", rlx.F32, m, k), b.Codes("b", k, n)))
 			}},
 		)
@@ -71,7 +71,7 @@ func packed() (l []Workload) {
 		for _, m := range []int{1, 512} {
 			l = append(l, Workload{
 				Name: fmt.Sprintf("gguf.%s.%dx%dx%d", f.scheme, m, n, k),
-				Flop: 2 * float64(m) * n * k, Bytes: n*k*f.bits/8 + float64(8*m*n), Unit: "i8", narrow: true,
+				Flop: 2 * float64(m) * n * k, Bytes: n*k*f.bits/8 + float64(8*m*n), Unit: "i8", Reads: m == 1, narrow: true,
 				define: func(b *Builder) {
 					w := b.Graph.Param("w", f.weights("w", n, k))
 					b.Output("y", op.DequantMatMul(b.Rows("x", rlx.F32, m, k), w, rlx.Value{}, rlx.Value{}, op.DequantMatMulAttrs{Scheme: f.scheme}))

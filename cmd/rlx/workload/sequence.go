@@ -21,7 +21,7 @@ func attentions() (l []Workload) {
 		}
 		l = append(l, Workload{
 			Name: fmt.Sprintf("attn.%s.f32.h%dkv%dd%ds%d", a.name, a.heads, a.kv, a.d, a.kS),
-			Flop: flop, Bytes: 4 * float64(a.d) * float64(2*a.kv*a.kS+2*a.heads*a.q), Unit: "f32",
+			Flop: flop, Bytes: 4 * float64(a.d) * float64(2*a.kv*a.kS+2*a.heads*a.q), Unit: "f32", Reads: a.q == 1,
 			define: func(b *Builder) {
 				q, k, v := b.Input("q", 1, a.heads, a.q, a.d), b.Input("k", 1, a.kv, a.kS, a.d), b.Input("v", 1, a.kv, a.kS, a.d)
 				b.Output("y", op.Attention(q, k, v, rlx.Value{}, rlx.Value{}, op.AttentionAttrs{Mask: mask}))

@@ -17,6 +17,7 @@ type Workload struct {
 	Flop  float64 // useful work, multiply and add are 2; 0 where nobody counted
 	Bytes float64 // least traffic: each operand read once, each result written once
 	Unit  string  // what bounds the arithmetic: f32, bf16 or i8; empty where memory does
+	Reads bool    // nearly all of the traffic is operands: reads of memory bound it, not copies
 	Note  string  // what a reader of the time must know
 
 	define func(b *Builder)      // a graph that is written here
@@ -45,6 +46,21 @@ func (w *Workload) Reference() (*Case, error) {
 		return w.open()
 	}
 	return w.build(&Builder{reference: true, wide: !w.narrow})
+}
+
+// IsFile says that the graph is read from a file.
+func (w *Workload) IsFile() bool { return w.open != nil }
+
+// Tolerance is the largest difference from the reference that a result may have, as a share of the largest magnitude in its output.
+func (w *Workload) Tolerance() float64 {
+	const sums = 1e-5 // f32 sums, one op or a network of them
+	switch {
+	case w.open != nil:
+		return 1e-4 // trained weights: layers amplify the differences of those before
+	case w.Unit == "bf16":
+		return sums + 0x1p-8 // the result is rounded to 8 bits
+	}
+	return sums
 }
 
 func (w *Workload) build(b *Builder) (*Case, error) {

@@ -146,6 +146,8 @@ void attention_generic(const Call &c, Range) { run(c, ISA_GENERIC); }
 #if defined(RLX_X86)
 void attention_avx2(const Call &c, Range) { run(c, ISA_AVX2); }
 void attention_avx512(const Call &c, Range) { run(c, ISA_AVX512); }
+#elif defined(RLX_NEON)
+void attention_neon(const Call &c, Range) { run(c, ISA_NEON); }
 #endif
 
 void attention_f64(const Call &c, Range) {

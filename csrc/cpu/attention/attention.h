@@ -102,9 +102,9 @@ struct Set {
   AttentionUnit f32, f16, bf16;
   RopeToken rope_f32, rope_f16, rope_bf16;
 };
-extern const Set set_generic, set_avx2, set_avx512;
+extern const Set set_generic, set_avx2, set_avx512, set_neon;
 
-inline const Set &set_of(int isa) { return matmul::of_isa<set_generic, set_avx2, set_avx512>(isa); }
+inline const Set &set_of(int isa) { return matmul::of_isa<set_generic, set_avx2, set_avx512, set_neon>(isa); }
 
 }  // namespace attention
 }  // namespace rlx

@@ -1,6 +1,7 @@
 // attention_body.h: a block of queries of Attention in f32 lanes, one query a lane: scores are kept as [key][query], so that maxima and
 // sums of softmax need no sums across lanes, and k and v are read as they lie. Softmax is online: key block by key block, with sums scaled
-// whenever the greatest score so far grows. Text for the anonymous namespace of an instruction set, after vec_math.h, forms.h and step.h.
+// where the greatest score so far grows by more than a little. Blocks stand at multiples of KEYS, and all of a query's steps depend on its
+// own scores alone. Keys that no query of a tile sees are left out of its products. Text for the anonymous namespace of an instruction set, after vec_math.h, forms.h and step.h.
 
 // The block of queries of one unit.
 struct Queries {
@@ -22,14 +23,35 @@ Queries queries_of(const Job &j, int64_t u) {
 
 // What is known of each query while keys go by, and its range of keys.
 struct State {
-  float *top, *sum, *factor, *far;
-  int32_t *lo, *hi;  // within the block of keys
+  float *base, *sum, *factor, *far;  // base: what softmax takes off
+  int32_t *lo, *hi;                  // within the block of keys
+  bool edges;                        // some query does not see every key of the block
+
+  // Those of the keys [at, at + n) of a block that some of queries [r, end) see, counted from `at`.
+  Keys seen(int64_t r, int64_t end, int64_t at, int64_t n) const {
+    if (!edges) return {0, n};
+    int64_t first = at + n, last = at;
+    for (; r < end; r++) {
+      if (lo[r] >= hi[r]) continue;
+      first = lo[r] < first ? lo[r] : first;
+      last = hi[r] > last ? hi[r] : last;
+    }
+    first = first > at ? first - at : 0, last = last - at < n ? last - at : n;
+    return {first < last ? first : last, last};
+  }
 };
 
 // Panels [d][cols] of queries.
 template <class F> void pack_queries(const Job &j, const Queries &q, float *dst) {
   const int64_t cols = j.tiles->cols, d = j.q.d;
   const typename F::T *x = j.c->template in_ptr<typename F::T>(0);
+  if constexpr (F::DIRECT)
+    if (j.stack == 1) {
+      const float *src = x + j.q.at(q.b, q.h, q.first);
+      for (int64_t r = 0; r < q.n; r += cols)
+        matmul::pack_panel_f32(dst + r * d, int(cols), src + r * j.q.ss, j.q.sd, j.q.ss, d, int(q.n - r < cols ? q.n - r : cols));
+      return;
+    }
   std::memset(dst, 0, size_t(q.lanes * d) * sizeof(float));
   for (int64_t r = 0; r < q.n; r++) {
     const typename F::T *src = x + j.q.at(q.b, q.head(j, r), q.query(j, r));
@@ -68,15 +90,17 @@ template <class F> void place_keys(const Job &j, const Queries &q, int64_t j0, i
   t->a = keys, t->a_rs = d * f, t->a_cs = f;
 }
 
-// scores[key][query] of keys [j0, j0 + n).
-template <class F> void score(const Job &j, const Queries &q, int64_t j0, int64_t n, const float *panels, float *keys, float *scores) {
+// scores[key][query] of keys [j0, j0 + n): of each panel of queries those that one of it sees.
+template <class F> void score(const Job &j, const Queries &q, const State &s, int64_t j0, int64_t n, const float *panels, float *keys, float *scores) {
   const int64_t f = sizeof(float), d = j.q.d, cols = j.tiles->cols;
   matmul::TileF32 t = {};
   place_keys<F>(j, q, j0, n, false, keys, &t);
   t.b_rs = cols * f, t.c_rs = QUERIES * f, t.k = d;
+  const char *a = reinterpret_cast<const char *>(t.a);
   for (int64_t p = 0; p < q.lanes; p += cols) {
-    t.b = panels + p * d, t.c = scores + p;
-    tiles_of(*j.tiles, t, n, j.tiles->half[1] != nullptr && 2 * (q.n - p) <= cols, nullptr, 64);
+    const Keys seen = s.seen(p, p + cols, 0, n);
+    t.a = reinterpret_cast<const float *>(a + seen.lo * t.a_rs), t.b = panels + p * d, t.c = scores + seen.lo * QUERIES + p;
+    tiles_of(*j.tiles, t, seen.hi - seen.lo, j.tiles->half[1] != nullptr && 2 * (q.n - p) <= cols, nullptr, 64);
   }
 }
 
@@ -130,67 +154,110 @@ void fill_bias(const Job &j, const Queries &q, int64_t j0, int64_t n, bool share
 
 struct Scoring {
   vf scale, cap, per_cap;
-  bool capped, bias, keep, shared, edges;  // bias or keep: a float or a bool mask; edges: some query does not see every key of the block
+  bool capped, bias, keep, shared;  // bias or keep: a float or a bool mask
+  bool plain;                       // scores are q k^T as they are, and scale goes into the exponent; it is positive
 };
+constexpr double SLACK = 8;  // how much the greatest score may grow before what softmax takes off does
 
 // digits: far * 1.5 / 2^29, the f32 whose last place is that of far in f64. Adding it rounds scores there, as a sum with far in f64 does.
 RLX_FN vf scored(const Scoring &m, vf z, vf mask, vf far, vf digits) {
-  z = z * m.scale;
-  if (m.capped) z = tanh(z * m.per_cap) * m.cap;
-  if (m.bias) z = (z + digits) - digits + (mask - far);
+  if (!m.plain) {
+    z = z * m.scale;
+    if (m.capped) z = tanh(z * m.per_cap) * m.cap;
+    if (m.bias) z = (z + digits) - digits + (mask - far);
+  }
   if (m.keep) z = select(eq(mask, splat<vf>(0.0)), splat<vf>(-INFINITY), z);
   return z;
 }
 
-// What softmax takes off: the greatest score, 0 where there is none.
-RLX_FN vf base_of(vf top) { return select(eq(top, splat<vf>(-INFINITY)), splat<vf>(0.0), top); }
+// 2^t for t <= 0; 0 from -150 on. The reduction t - n is exact; 2^r = 1 + r P(r) on |r| <= 0.5: 2^-27.
+RLX_FN vf power(vf t) {
+  const vf y = raw_max(splat<vf>(-152.0), t), magic = splat<vf>(ROUND_MAGIC);
+  const vf n = (y + magic) - magic, r = y - n;
+  const vf p = poly(r, 0.693147182, 0.240226492, 0.0555035882, 0.00961823296, 0.0013392301, 0.000154368172);
+  return scale2(fma(p, r, splat<vf>(1.0)), n);
+}
 
-// The state of queries [w, w + LANES) goes on by a block of keys. Returns whether some sum so far must be scaled.
-RLX_FN bool go_on(const State &s, int64_t w, vf top, vf sum) {
-  const vf factor = exp(load(s.top + w) - base_of(top));
-  store(s.top + w, top), store(s.factor + w, factor);
+// Scores in the unit of bases: that of a plain score is a power of two, and its product rounds as that of the base, so that no exponent is
+// above SLACK however large both are.
+template <bool PLAIN> RLX_FN vf in_units(const Scoring &m, vf z) { return PLAIN ? z * m.scale : z; }
+template <bool PLAIN> RLX_FN vf weight(const Scoring &m, vf z, vf base) {
+  const vf t = in_units<PLAIN>(m, z) - base;
+  return power(PLAIN ? t : t * splat<vf>(LOG2_E));
+}
+
+// What softmax takes off, 0 where there is no score yet.
+RLX_FN vf base_of(vf base) { return select(eq(base, splat<vf>(-INFINITY)), splat<vf>(0.0), base); }
+
+// The base of queries [w, w + LANES) once their greatest score in a block is top. It grows seldom: sums so far are scaled then.
+RLX_FN vf grown(const State &s, int64_t w, vf top) {
+  const vf base = load(s.base + w);
+  return select(gt(top, base + splat<vf>(SLACK)), top, base);
+}
+
+// The state goes on by a block of keys. Returns whether some sum so far must be scaled.
+template <bool PLAIN> RLX_FN bool go_on(const State &s, int64_t w, vf base, vf sum) {
+  const vf t = load(s.base + w) - base_of(base), factor = power(PLAIN ? t : t * splat<vf>(LOG2_E));
+  store(s.base + w, base), store(s.factor + w, factor);
   store(s.sum + w, fma(load(s.sum + w), factor, sum));
   return any(ne(factor, splat<vf>(1.0)));
 }
 
-// exp(score - base) of LANES queries for n keys, in place, and its sum: key i counts in part i % LANES.
-RLX_FN vf exponentials(float *p, int64_t n, vf base) {
+// The weights of LANES queries for the keys [k.lo, k.hi) of a block, in place, and their sum: key i counts in part i % LANES.
+template <bool PLAIN> RLX_FN vf weights(const Scoring &m, float *p, Keys k, vf base) {
   vf part[LANES];
-  for (int k = 0; k < LANES; k++) part[k] = splat<vf>(0.0);
-  int64_t i = 0;
-  for (; i + LANES <= n; i += LANES)
-    for (int k = 0; k < LANES; k++) {
-      const vf e = exp(load(p + (i + k) * QUERIES) - base);
-      store(p + (i + k) * QUERIES, e);
-      part[k] = part[k] + e;
-    }
-  for (; i < n; i++) {
-    const vf e = exp(load(p + i * QUERIES) - base);
-    store(p + i * QUERIES, e);
-    part[i % LANES] = part[i % LANES] + e;
-  }
-  for (int k = LANES / 2; k > 0; k /= 2)
-    for (int t = 0; t < k; t++) part[t] = part[t] + part[t + k];
+  for (int t = 0; t < LANES; t++) part[t] = splat<vf>(0.0);
+  int64_t i = k.lo;
+  const auto one = [&](int64_t key) __attribute__((always_inline)) {
+    const vf e = weight<PLAIN>(m, load(p + key * QUERIES), base);
+    store(p + key * QUERIES, e);
+    return e;
+  };
+  for (; i < k.hi && i % LANES != 0; i++) part[i % LANES] = part[i % LANES] + one(i);
+  for (; i + LANES <= k.hi; i += LANES)
+    for (int t = 0; t < LANES; t++) part[t] = part[t] + one(i + t);
+  for (; i < k.hi; i++) part[i % LANES] = part[i % LANES] + one(i);
+  for (int t = LANES / 2; t > 0; t /= 2)
+    for (int u = 0; u < t; u++) part[u] = part[u] + part[u + t];
   return part[0];
 }
 
-// Scores become exp(score - top), and the state goes on. Returns whether some sum so far must be scaled.
-bool soften(const Scoring &m, const Queries &q, int64_t n, const float *bias, float *scores, const State &s) {
-  const vf none = splat<vf>(-INFINITY), zero = splat<vf>(0.0);
+void clear_keys(float *p, int64_t from, int64_t to) {
+  for (int64_t i = from; i < to; i++) store(p + i * QUERIES, splat<vf>(0.0));
+}
+
+// Scores of queries [w, w + LANES) with all that masks them; returns the greatest, of numbers.
+RLX_FN vf greatest(const Scoring &m, int64_t w, Keys k, const float *bias, float *scores, const State &s) {
+  const vf none = splat<vf>(-INFINITY);
+  vf top = none;
+  if (m.plain && !m.keep && !s.edges) {
+    vf other = none;
+    int64_t i = k.lo;
+    for (; i + 2 <= k.hi; i += 2) top = raw_max(load(scores + i * QUERIES + w), top), other = raw_max(load(scores + (i + 1) * QUERIES + w), other);
+    for (; i < k.hi; i++) top = raw_max(load(scores + i * QUERIES + w), top);
+    return raw_max(other, top);
+  }
+  const vf far = load(s.far + w), digits = far * splat<vf>(0x1.8p-29);
+  const vi lo = load_i(s.lo + w), hi = load_i(s.hi + w);
+  for (int64_t i = k.lo; i < k.hi; i++) {
+    vf mask = splat<vf>(0.0);
+    if (m.bias || m.keep) mask = m.shared ? splat<vf>(bias[i]) : load(bias + i * QUERIES + w);
+    vf z = scored(m, load(scores + i * QUERIES + w), mask, far, digits);
+    if (s.edges) z = select(mand(gt_i(hi, splat_i(int32_t(i))), mnot(gt_i(lo, splat_i(int32_t(i))))), z, none);
+    store(scores + i * QUERIES + w, z);
+    top = raw_max(z, top);
+  }
+  return top;
+}
+
+// Scores become weights, and the state goes on. Returns whether some sum so far must be scaled. A NaN shows in the sum alone.
+template <bool PLAIN> bool soften(const Scoring &m, const Queries &q, int64_t n, const float *bias, float *scores, const State &s) {
   bool changed = false;
   for (int64_t w = 0; w < q.n; w += LANES) {
-    const vf far = load(s.far + w), digits = far * splat<vf>(0x1.8p-29);
-    const vi lo = load_i(s.lo + w), hi = load_i(s.hi + w);
-    vf top = load(s.top + w);
-    for (int64_t i = 0; i < n; i++) {
-      vf mask = zero;
-      if (m.bias || m.keep) mask = m.shared ? splat<vf>(bias[i]) : load(bias + i * QUERIES + w);
-      vf z = scored(m, load(scores + i * QUERIES + w), mask, far, digits);
-      if (m.edges) z = select(mand(gt_i(hi, splat_i(int32_t(i))), mnot(gt_i(lo, splat_i(int32_t(i))))), z, none);
-      store(scores + i * QUERIES + w, z);
-      top = max(top, z);
-    }
-    changed |= go_on(s, w, top, exponentials(scores + w, n, base_of(top)));
+    const Keys k = s.seen(w, w + LANES, 0, n);
+    const vf base = grown(s, w, in_units<PLAIN>(m, greatest(m, w, k, bias, scores, s)));
+    changed |= go_on<PLAIN>(s, w, base, weights<PLAIN>(m, scores + w, k, base_of(base)));
+    clear_keys(scores + w, 0, k.lo), clear_keys(scores + w, k.hi, n);
   }
   return changed;
 }
@@ -207,13 +274,14 @@ void scale_sums(const Queries &q, const float *factor, float *sums, int64_t wide
   }
 }
 
-// sums[query] += p[key][query] v[key] for keys [j0, j0 + n); p_query and p_key are the steps of p.
-template <class F> void add_values(const Job &j, const Queries &q, int64_t j0, int64_t n, const float *p, int64_t p_query, int64_t p_key,
-                                   float *values, float *sums, int64_t wide, bool load) {
+// sums[query] += p[key][query] v[key] for keys [at, at + n) of the block from j0 on, without those that no query of a tile sees; p_query and
+// p_key are the steps of p. A few steps of `ahead` go with each tile, if it is not null.
+template <class F> void add_values(const Job &j, const Queries &q, const State &s, int64_t j0, int64_t at, int64_t n, const float *p, int64_t p_query,
+                                   int64_t p_key, float *values, float *sums, int64_t wide, bool load, Stream *ahead) {
   const int64_t f = sizeof(float), cols = j.tiles->cols;
-  const typename F::T *v = j.c->template in_ptr<typename F::T>(2) + j.v.at(q.b, q.g, j0);
+  const typename F::T *v = j.c->template in_ptr<typename F::T>(2) + j.v.at(q.b, q.g, j0 + at);
   matmul::TileF32 t = {};
-  t.a_rs = p_query * f, t.a_cs = p_key * f, t.c_rs = wide * f, t.k = n, t.load = load;
+  t.a_rs = p_query * f, t.a_cs = p_key * f, t.c_rs = wide * f, t.load = load;
   for (int64_t i = 0; i < j.v.d; i += cols) {
     const int64_t left = j.v.d - i;
     const bool half = j.tiles->half[1] != nullptr && 2 * left <= cols;
@@ -228,21 +296,23 @@ template <class F> void add_values(const Job &j, const Queries &q, int64_t j0, i
       for (int64_t k = 0; k < n; k++) take<F>(values + k * width, v + k * j.v.ss + i * j.v.sd, j.v.sd, m);
       t.b = values, t.b_rs = width * f;
     }
-    t.a = p, t.c = sums + i;
-    tiles_of(*j.tiles, t, q.n, half, reinterpret_cast<const char *>(p), 0);
+    const float *b = t.b;
+    t.ahead = p;
+    for (int64_t k = 0; ahead != nullptr && k < n * m * int64_t(sizeof(typename F::T)); k += 64 * STREAMS) ahead->step();
+    for (int64_t r = 0; r < q.n; r += j.tiles->rows) {
+      const int64_t rows = q.n - r < j.tiles->rows ? q.n - r : j.tiles->rows;
+      const Keys seen = s.seen(r, r + rows, at, n);
+      t.a = p + r * p_query + seen.lo * p_key, t.b = b + seen.lo * (t.b_rs / f), t.c = sums + r * wide + i, t.k = seen.hi - seen.lo;
+      (half ? j.tiles->half[rows] : j.tiles->run[rows])(&t);
+    }
   }
-}
-
-template <class F> void touch_values(const Job &j, const Queries &q, int64_t j0, int64_t n) {
-  const int64_t e = sizeof(typename F::T);
-  if (j.v.sd == 1) touch_rows(j.c->template in_ptr<char>(2) + j.v.at(q.b, q.g, j0) * e, j.v.ss * e, n, j.v.d * e);
 }
 
 template <class F> void put_rows(const Job &j, const Queries &q, const State &s, const float *sums, int64_t wide, bool any_keys) {
   typename F::T *y = j.c->template out_ptr<typename F::T>(0);
   for (int64_t r = 0; r < q.n; r++) {
     typename F::T *to = y + j.y.at(q.b, q.head(j, r), q.query(j, r));
-    const bool empty = !any_keys || s.top[r] == -INFINITY;
+    const bool empty = !any_keys || s.sum[r] == 0;
     const vf per = splat<vf>(empty ? 0.0 : 1.0 / double(s.sum[r]));
     for (int64_t i = 0; i < j.v.d; i += LANES) {
       const int m = int(j.v.d - i < LANES ? j.v.d - i : LANES);
@@ -258,7 +328,7 @@ Keys start(const Job &j, const Queries &q, const State &s, Keys *spans) {
   Keys all = {INT64_MAX, 0};
   int64_t before = -1;
   for (int64_t r = 0; r < QUERIES; r++) {
-    s.top[r] = -INFINITY, s.sum[r] = 0, s.far[r] = 0;
+    s.base[r] = -INFINITY, s.sum[r] = 0, s.far[r] = 0;
     spans[r] = {0, 0};
     if (r >= q.n) continue;
     const int64_t i = q.query(j, r);
@@ -287,40 +357,49 @@ bool place_edges(const Queries &q, const Keys *spans, int64_t j0, int64_t n, con
   return inside;
 }
 
+Scoring scoring_of(const Job &j, const Queries &q) {
+  Scoring m = {};
+  m.cap = splat<vf>(j.softcap), m.per_cap = splat<vf>(j.softcap > 0 ? 1 / j.softcap : 0.0), m.capped = j.softcap > 0;
+  if (j.mask != nullptr) m.bias = j.mask_dtype != RLX_BOOL, m.keep = !m.bias, m.shared = shared_mask(j, q);
+  m.plain = !m.capped && !m.bias && j.scale > 0;
+  m.scale = splat<vf>(m.plain ? j.scale * 1.4426950408889634 : j.scale);
+  return m;
+}
+
 template <class F> void attention_unit(const Job &j, int64_t u, float *slot) {
   const Queries q = queries_of(j, u);
   const Scratch at = scratch_of(j.q.d, j.v.d, j.tiles->cols);
   const int64_t cols = j.tiles->cols, wide = (j.v.d + cols - 1) / cols * cols;
   float *rows = slot + at.rows, *scores = slot + at.scores, *bias = slot + at.bias, *sums = slot + at.sums;
-  const State s = {rows, rows + QUERIES, rows + 2 * QUERIES, rows + 3 * QUERIES, reinterpret_cast<int32_t *>(rows + 4 * QUERIES),
-                   reinterpret_cast<int32_t *>(rows + 5 * QUERIES)};
+  State s = {rows, rows + QUERIES, rows + 2 * QUERIES, rows + 3 * QUERIES, reinterpret_cast<int32_t *>(rows + 4 * QUERIES),
+             reinterpret_cast<int32_t *>(rows + 5 * QUERIES), false};
   Keys spans[QUERIES];
   const Keys all = start(j, q, s, spans);
-  Scoring m = {splat<vf>(j.scale), splat<vf>(j.softcap), splat<vf>(j.softcap > 0 ? 1 / j.softcap : 0.0), j.softcap > 0, false, false, false, false};
-  if (j.mask != nullptr) m.bias = j.mask_dtype != RLX_BOOL, m.keep = !m.bias, m.shared = shared_mask(j, q);
+  const Scoring m = scoring_of(j, q);
   if (all.lo < all.hi) pack_queries<F>(j, q, slot + at.queries);
   const bool few = q.n <= FEW;
-  for (int64_t j0 = all.lo; j0 < all.hi && !j.c->stopped(); j0 += KEYS) {
+  const int64_t begin = all.lo / KEYS * KEYS;  // blocks are the same for every query
+  for (int64_t j0 = begin; j0 < all.hi && !j.c->stopped(); j0 += KEYS) {
     const int64_t n = all.hi - j0 < KEYS ? all.hi - j0 : KEYS;
     if (m.bias || m.keep) fill_bias(j, q, j0, n, m.shared, few, bias);
-    m.edges = place_edges(q, spans, j0, n, s);
+    s.edges = place_edges(q, spans, j0, n, s);
     bool changed;
     if (few) {
       matmul::TileF32 keys = {};
       place_keys<F>(j, q, j0, n, true, slot + at.keys, &keys);
-      score_few(q, keys, n, j.q.d, cols, slot + at.queries, scores);
-      changed = soften_few(m, q, n, bias, scores, s);
+      score_few(q, keys, n, j.q.d, cols, slot + at.queries, ahead_of(j, q, j.k, 1, j0 + KEYS, sizeof(typename F::T)), scores);
+      changed = m.plain ? soften_few<true>(m, q, n, bias, scores, s) : soften_few<false>(m, q, n, bias, scores, s);
     } else {
-      score<F>(j, q, j0, n, slot + at.queries, slot + at.keys, scores);
-      changed = soften(m, q, n, bias, scores, s);
+      score<F>(j, q, s, j0, n, slot + at.queries, slot + at.keys, scores);
+      changed = m.plain ? soften<true>(m, q, n, bias, scores, s) : soften<false>(m, q, n, bias, scores, s);
     }
-    const bool more = j0 > all.lo;
+    const bool more = j0 > begin;
     if (changed && more) scale_sums(q, s.factor, sums, wide);
-    if (!few) add_values<F>(j, q, j0, n, scores, 1, QUERIES, slot + at.values, sums, wide, more);
+    if (!few) add_values<F>(j, q, s, j0, 0, n, scores, 1, QUERIES, slot + at.values, sums, wide, more, nullptr);
+    Stream ahead = few ? ahead_of(j, q, j.v, 2, j0 + KEYS, sizeof(typename F::T)) : Stream{};
     for (int64_t i = 0; i < n && few; i += GROUP) {
       const int64_t group = n - i < GROUP ? n - i : GROUP;
-      touch_values<F>(j, q, j0 + i, group);
-      add_values<F>(j, q, j0 + i, group, scores + i, KEYS, 1, slot + at.values, sums, wide, more || i > 0);
+      add_values<F>(j, q, s, j0, i, group, scores + i, KEYS, 1, slot + at.values, sums, wide, more || i > 0, &ahead);
     }
   }
   put_rows<F>(j, q, s, sums, wide, all.lo < all.hi);

@@ -123,6 +123,8 @@ void rope_generic(const Call &c, Range) { run(c, ISA_GENERIC); }
 #if defined(RLX_X86)
 void rope_avx2(const Call &c, Range) { run(c, ISA_AVX2); }
 void rope_avx512(const Call &c, Range) { run(c, ISA_AVX512); }
+#elif defined(RLX_NEON)
+void rope_neon(const Call &c, Range) { run(c, ISA_NEON); }
 #endif
 void rope_f64(const Call &c, Range) { run(c, RopeToken(nullptr)); }
 

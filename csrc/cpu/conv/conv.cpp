@@ -23,6 +23,8 @@ constexpr int64_t kSums = 32768;        // floats of sums of a unit
 constexpr int64_t kBlockRows = 512, kBlockPanels = 4;
 constexpr int64_t kChunkFma = 1 << 16;  // about a microsecond: less is not worth handing to another thread
 constexpr int64_t kFewOuts = 2;         // result channels of a group for which the kernel slides
+constexpr int64_t kFewPanels = 2;       // row panels that read x where it lies: copying it pays with more
+constexpr int kMostColumns = 32;        // of a tile
 
 int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -39,6 +41,7 @@ struct Job {
   int64_t row_block, col_block;      // in panels
   int64_t row_blocks, col_blocks;
   int64_t packed_bytes, slot_bytes;  // scratch: w when it is not constant, then one slot for each thread
+  bool straight;                     // columns of an item lie in x as they do in the matrix of windows
   const float *packed;
   const char *x;
   char *y;
@@ -53,8 +56,9 @@ bool direct(const Window &w) { return w.per == 1 && w.outs <= kFewOuts && plane_
 // Everything but the memory. The slot is as large as any number of threads makes it.
 void plan(const Command &c, const ConvSet &s, const Window &w, int threads, Job *j) {
   j->set = &s, j->form = &form_of(s, c.in[0].dtype), j->w = w;
-  const int64_t rows = s.tiles->rows, cols = s.tiles->cols;
+  const int64_t rows = s.tiles.channels, cols = s.tiles.columns;
   j->depth = w.per * w.taps, j->columns = w.items * w.points;
+  j->straight = j->form == &s.f32 && side_by_side(w);
   j->row_panels = ceil_div(w.outs, rows), j->col_panels = ceil_div(j->columns, cols);
   j->packed_bytes = c.packed != nullptr ? 0 : align64_bytes(w.groups * w.outs * j->depth * int64_t(sizeof(float)));
   j->slot_bytes = (kSums + kBlockRows * cols + kBlockPanels * kSlice * cols) * int64_t(sizeof(float));
@@ -99,9 +103,15 @@ void pack_rows(void *ctx, int64_t begin, int64_t end, int) {
 // Rows [k0, k1) of the matrix of windows of group g, for n columns from `first` on.
 void make_panel(const Job &j, int64_t g, int64_t first, int64_t n, int64_t k0, int64_t k1, float *panel) {
   const Window &w = j.w;
-  const int cols = j.set->tiles->cols;
-  Stretch list[matmul::kMaxTileCols];
-  Segment seg[matmul::kMaxTileCols];
+  const int cols = j.set->tiles.columns;
+  Stretch list[kMostColumns];
+  Segment seg[kMostColumns];
+  const int64_t at = first % w.points;
+  if (j.straight && at + n <= w.points) {
+    seg[0] = {first / w.points * w.xs[0] + at, 0, int32_t(n)};
+    j.form->columns(panel, cols, j.x + (g * w.per + k0) * w.xs[1] * j.form->bytes, w.xs[1], k1 - k0, seg, 1, 1, n == cols ? 0 : cols);
+    return;
+  }
   const int count = stretches(w, first, n, list);
   for (int64_t t = 0; t < min64(w.taps, k1); t++) {
     const int64_t c0 = t >= k0 ? 0 : ceil_div(k0 - t, w.taps), c1 = ceil_div(k1 - t, w.taps);
@@ -113,50 +123,68 @@ void make_panel(const Job &j, int64_t g, int64_t first, int64_t n, int64_t k0, i
   }
 }
 
-// Panels [p0, p1) of rows by [q0, q1) of columns of group g. Sums are those of the block, or y itself where it holds them: f32, and whole
-// panels of one item.
+// Panels [p0, p1) of rows by [q0, q1) of columns of group g. Sums are those of the block, or y itself where it holds them: f32, and columns of one item.
 struct Block {
   int64_t g, p0, p1, q0, q1;
   float *sums, *panels;
+  bool made;    // the panels of columns
   float *c;
-  int64_t c_rs;
+  int64_t c_rs, at;  // at: of y, where c is
 };
 
 void place_sums(const Job &j, Block *b) {
   const Window &w = j.w;
-  const int64_t cols = j.set->tiles->cols, first = b->q0 * cols, last = b->q1 * cols, item = first / w.points, top = row_start(j, b->p0);
-  b->c = b->sums, b->c_rs = last - first;
+  const int64_t cols = j.set->tiles.columns, first = b->q0 * cols, last = min64(b->q1 * cols, j.columns), item = first / w.points, top = row_start(j, b->p0);
+  b->c = b->sums, b->c_rs = (b->q1 - b->q0) * cols;
   if (j.form != &j.set->f32 || last > (item + 1) * w.points) return;
-  b->c = reinterpret_cast<float *>(j.y) + ((item * w.groups + b->g) * w.outs + top) * w.points + first - item * w.points, b->c_rs = w.points;
+  b->at = ((item * w.groups + b->g) * w.outs + top) * w.points + first - item * w.points;
+  b->c = reinterpret_cast<float *>(j.y) + b->at, b->c_rs = w.points;
+}
+
+// Where a tile finds rows k0 on of its columns: in x, or in a panel that is made of them.
+void read_columns(const Job &j, const Block &b, int64_t q, int64_t k0, int64_t kc, ChannelTile *t) {
+  const Window &w = j.w;
+  const int64_t cols = j.set->tiles.columns, first = q * cols, n = min64(cols, j.columns - first), item = first / w.points, f = sizeof(float);
+  t->n = int32_t(n);
+  if (j.straight && b.p1 - b.p0 <= kFewPanels && n == cols && first + n <= (item + 1) * w.points) {
+    t->x = reinterpret_cast<const float *>(j.x) + item * w.xs[0] + (b.g * w.per + k0) * w.xs[1] + first - item * w.points, t->x_rs = w.xs[1];
+    t->ahead = reinterpret_cast<const char *>(t->x + cols), t->ahead_step = w.xs[1] * f;
+    return;
+  }
+  float *panel = b.panels + (q - b.q0) * kc * cols;
+  t->x = panel, t->x_rs = cols, t->ahead_step = 64;
+  if (!b.made) make_panel(j, b.g, first, n, k0, k0 + kc, panel);
 }
 
 // The slice of w's panel p, hot in the first-level cache, meets every panel of columns.
-void multiply(const Job &j, const Block &b, int64_t k0, int64_t kc) {
-  const int64_t cols = j.set->tiles->cols, f = sizeof(float), top = row_start(j, b.p0);
-  for (int64_t q = b.q0; q < b.q1; q++) make_panel(j, b.g, q * cols, min64(cols, j.columns - q * cols), k0, k0 + kc, b.panels + (q - b.q0) * kc * cols);
-  matmul::TileF32 t;
-  t.b_rs = cols * f, t.c_rs = b.c_rs * f;
-  t.k = kc, t.load = k0 > 0;
-  t.ahead_step = 64;
-  for (int64_t p = b.p0; p < b.p1; p++) {
+void multiply(const Job &j, Block b, int64_t k0, int64_t kc) {
+  const int64_t cols = j.set->tiles.columns, top = row_start(j, b.p0);
+  ChannelTile t = {};
+  t.y_rs = b.c_rs;
+  t.k = kc, t.load = k0 > 0, t.last = k0 + kc == j.depth && b.c != b.sums;
+  b.made = false;
+  for (int64_t p = b.p0; p < b.p1; p++, b.made = true) {
     const int64_t i = row_start(j, p), h = row_start(j, p + 1) - i;
-    t.a = j.packed + (b.g * j.w.outs + i) * j.depth + k0 * h, t.a_rs = f, t.a_cs = h * f;
-    t.ahead = t.a + h * j.depth;
+    t.w = j.packed + (b.g * j.w.outs + i) * j.depth + k0 * h;
     for (int64_t q = b.q0; q < b.q1; q++) {
-      t.b = b.panels + (q - b.q0) * kc * cols;
-      t.c = b.c + (i - top) * b.c_rs + (q - b.q0) * cols;
-      const bool half = 2 * (j.columns - q * cols) <= cols && j.set->tiles->half[h] != nullptr;
-      (half ? j.set->tiles->half[h] : j.set->tiles->run[h])(&t);
+      const int64_t at = (i - top) * b.c_rs + (q - b.q0) * cols;
+      t.ahead = reinterpret_cast<const char *>(t.w + h * j.depth);
+      read_columns(j, b, q, k0, kc, &t);
+      t.y = b.c + at;
+      if (t.last) t.finish = finish_of(j.ending, b.g * j.w.outs + i, b.at + at);
+      j.set->tiles.run[2 * t.n > cols][h](t);
     }
   }
 }
 
-// The sums of a block to y, item by item.
+// What tiles have not done: the sums of a block to y, item by item, or the function over what lies there.
 void put_block(const Job &j, const Block &b) {
   const Window &w = j.w;
-  const int64_t cols = j.set->tiles->cols, top = row_start(j, b.p0), rows = row_start(j, b.p1) - top;
-  if (b.c != b.sums && !j.ending.present) return;
-  const int64_t first = b.q0 * cols, last = min64(j.columns, b.q1 * cols);
+  const int64_t cols = j.set->tiles.columns, top = row_start(j, b.p0), rows = row_start(j, b.p1) - top, first = b.q0 * cols, last = min64(j.columns, b.q1 * cols);
+  if (b.c != b.sums) {
+    for (int64_t i = 0; i < rows && j.ending.swept; i++) sweep(j.ending, b.c + i * b.c_rs, last - first);
+    return;
+  }
   for (int64_t at = first; at < last;) {
     const int64_t item = at / w.points, p = at % w.points, n = min64(last - at, w.points - p);
     char *y = j.y + ((item * w.groups * w.outs + b.g * w.outs + top) * w.points + p) * j.form->bytes;
@@ -164,7 +192,7 @@ void put_block(const Job &j, const Block &b) {
       float *sums = b.c + i * b.c_rs + at - first;
       const int64_t o = b.g * w.outs + top + i;
       if (j.ending.present) end_sums(j.ending, *j.form, sums, n, o, (item * w.groups * w.outs + o) * w.points + p);
-      if (b.c == b.sums) j.form->put(y + i * w.points * j.form->bytes, sums, n);
+      j.form->put(y + i * w.points * j.form->bytes, sums, n);
     }
     at += n;
   }
@@ -172,7 +200,7 @@ void put_block(const Job &j, const Block &b) {
 
 void units(void *ctx, int64_t begin, int64_t end, int slot) {
   const Job &j = *static_cast<const Job *>(ctx);
-  const int64_t cols = j.set->tiles->cols;
+  const int64_t cols = j.set->tiles.columns;
   Block b;
   b.sums = reinterpret_cast<float *>(static_cast<char *>(j.c->scratch) + j.packed_bytes + slot * j.slot_bytes);
   b.panels = b.sums + kSums + kBlockRows * cols;
@@ -235,8 +263,8 @@ void depth_patches(void *ctx, int64_t begin, int64_t end, int slot) {
 template <int Isa> void run(const Call &c) {
   Job j = {};
   const Window w = window_of_conv(*c.cmd);
-  if (depth_fits(*c.cmd, w)) return depth_run(c, w, set_of(Isa).depth, set_of(Isa).f32, Isa);
-  if (!direct(w) && tiles_fit(*c.cmd, w, set_of(Isa).positions)) return tiles_run(c, w, set_of(Isa).positions, set_of(Isa).f32, Isa);
+  if (depth_fits(*c.cmd, w)) return depth_run(c, w, w.kernel[2] == 3 ? *set_of(Isa).depth3 : *set_of(Isa).depth5, set_of(Isa).f32, Isa);
+  if (!direct(w) && tiles_fit(*c.cmd, w, set_of(Isa).positions)) return tiles_run(c, w, set_of(Isa).positions, Isa);
   plan(*c.cmd, set_of(Isa), w, c.threads(), &j);
   j.c = &c, j.x = c.in_ptr<char>(0), j.y = c.out_ptr<char>(0);
   j.ending = ending_of(c, Isa);
@@ -249,10 +277,10 @@ template <int Isa> void run(const Call &c) {
   j.packed = static_cast<const float *>(c.cmd->packed);
   if (j.packed == nullptr) {
     Packing k = {&j, c.in_ptr<char>(1), static_cast<float *>(c.scratch)};
-    c.parallel(w.groups * j.row_panels, 1 + kChunkFma / 4 / (j.set->tiles->rows * (j.depth + 1)), pack_rows, &k);
+    c.parallel(w.groups * j.row_panels, 1 + kChunkFma / 4 / (j.set->tiles.channels * (j.depth + 1)), pack_rows, &k);
     j.packed = k.dst;
   }
-  const int64_t fma = j.row_block * j.set->tiles->rows * j.col_block * j.set->tiles->cols * (j.depth + 1);
+  const int64_t fma = j.row_block * j.set->tiles.channels * j.col_block * j.set->tiles.columns * (j.depth + 1);
   c.parallel(w.groups * j.row_blocks * j.col_blocks, 1 + kChunkFma / fma, units, &j);
 }
 
@@ -275,11 +303,11 @@ int32_t conv_prepare(Prepare &prepare) {
   const void *src = prepare.constant_view(prepare, 1);
   if (src != nullptr && j.packed_bytes > 0 && w.groups < (1 << 24)) {
     // The height of panels depends on the groups.
-    const uint64_t layout = uint64_t(c.op) << 32 | uint64_t(w.groups) << 8 | uint64_t(s.tiles->rows);
+    const uint64_t layout = uint64_t(c.op) << 32 | uint64_t(w.groups) << 8 | uint64_t(s.tiles.channels);
     bool fresh = false;
     Packing k = {&j, static_cast<const char *>(src), static_cast<float *>(prepare.cache(prepare, 1, layout, j.packed_bytes, &fresh))};
     if (k.dst == nullptr) return RLX_NO_MEMORY;
-    if (fresh) parallel(prepare.pool, prepare.max_threads, w.groups * j.row_panels, 1 + kChunkFma / 4 / (s.tiles->rows * (j.depth + 1)), pack_rows, &k, nullptr);
+    if (fresh) parallel(prepare.pool, prepare.max_threads, w.groups * j.row_panels, 1 + kChunkFma / 4 / (s.tiles.channels * (j.depth + 1)), pack_rows, &k, nullptr);
     c.packed = k.dst, j.packed_bytes = 0;
   }
   c.scratch = j.packed_bytes + prepare.max_threads * j.slot_bytes;
@@ -290,6 +318,8 @@ void conv_f32_generic(const Call &c, Range) { run<ISA_GENERIC>(c); }
 #if defined(RLX_X86)
 void conv_f32_avx2(const Call &c, Range) { run<ISA_AVX2>(c); }
 void conv_f32_avx512(const Call &c, Range) { run<ISA_AVX512>(c); }
+#elif defined(RLX_NEON)
+void conv_f32_neon(const Call &c, Range) { run<ISA_NEON>(c); }
 #endif
 
 }  // namespace conv

@@ -1,8 +1,8 @@
 // What an instruction set does for a convolution of f32, f16 or bf16. Work elements are f32.
 #pragma once
-#include "../matmul/gemm_tile.h"
 #include "../matmul/of_isa.h"
 #include "depth.h"
+#include "panel.h"
 #include "plane.h"
 #include "tile.h"
 
@@ -23,16 +23,16 @@ struct Form {
 };
 
 struct ConvSet {
-  const matmul::TileSetF32 *tiles;
   Form f32, f16, bf16;
   // sums[i] = sum over t of k[t] * x[offset[t] + i]; touches whole vectors
   void (*depth_sums)(const float *x, const int64_t *offset, const float *k, int64_t taps, float *sums, int64_t n);
-  DepthTables depth;
+  const DepthTable *depth3, *depth5;
   TileTables positions;
+  ChannelTiles tiles;
 };
-extern const ConvSet conv_generic, conv_avx2, conv_avx512;
+extern const ConvSet conv_generic, conv_avx2, conv_avx512, conv_neon;
 
-inline const ConvSet &set_of(int isa) { return matmul::of_isa<conv_generic, conv_avx2, conv_avx512>(isa); }
+inline const ConvSet &set_of(int isa) { return matmul::of_isa<conv_generic, conv_avx2, conv_avx512, conv_neon>(isa); }
 
 inline const Form &form_of(const ConvSet &s, uint32_t dtype) { return dtype == RLX_F16 ? s.f16 : dtype == RLX_BF16 ? s.bf16 : s.f32; }
 

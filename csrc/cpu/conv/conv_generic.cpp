@@ -10,12 +10,13 @@ namespace {
 #include "../core/vec_generic.h"
 #include "../reduce/forms.h"
 #include "step.h"
-#include "depth_body.h"
+#include "finish_body.h"
 #include "conv_body.h"
 #include "tile_body.h"
+#include "panel_body.h"
 }  // namespace
 
-extern const ConvSet conv_generic = {&matmul::kTilesF32Generic, form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, depth_tables(), tile_tables()};
+extern const ConvSet conv_generic = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_generic, &depth5_generic, tile_tables(), channel_tiles()};
 
 }  // namespace conv
 }  // namespace rlx

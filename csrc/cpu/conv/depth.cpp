@@ -21,35 +21,52 @@ struct Depth {
 };
 
 int kind_of(const Window &w) {
-  switch (w.kernel[2] * 100 + w.stride[2] * 10 + w.begin[2]) {
-    case 311: return kDepth311;
-    case 320: return kDepth320;
-    case 321: return kDepth321;
-    case 512: return kDepth512;
-    case 521: return kDepth521;
-    case 522: return kDepth522;
+  const int64_t less = w.kernel[2] / 2 - w.begin[2];
+  if ((w.kernel[2] != 3 && w.kernel[2] != 5) || less < 0 || less > 1) return kDepthKinds;
+  switch (w.stride[1] * 100 + w.stride[2] * 10 + less) {
+    case 110: return kDepth11;
+    case 210: return kDepth21;
+    case 220: return kDepth22;
+    case 221: return kDepth22Less;
     default: return kDepthKinds;
   }
+}
+
+// The kernel of a result channel, which is copied where it is strided.
+const float *kernel_of(const Depth &d, int64_t o, float *copy) {
+  const Window &w = d.w;
+  const int64_t k = w.kernel[2];
+  const float *from = d.c->in_ptr<float>(1) + o * w.ws[0];
+  if (w.ws[4] == 1 && w.ws[3] == k) return from;
+  for (int64_t i = 0; i < k; i++)
+    for (int64_t t = 0; t < k; t++) copy[i * k + t] = from[i * w.ws[3] + t * w.ws[4]];
+  return copy;
 }
 
 void bands(void *ctx, int64_t begin, int64_t end, int) {
   const Depth &d = *static_cast<const Depth *>(ctx);
   const Window &w = d.w;
-  const int64_t outs = w.groups * w.outs, k = w.kernel[2];
-  Ending rest = d.ending;
-  rest.bias = nullptr;
-  float kernel[25];
+  const int64_t outs = w.groups * w.outs;
+  int64_t channel = begin / d.bands, band = begin % d.bands;
+  float copy[25];
+  DepthRows r;
+  r.pitch = w.xs[3], r.size[0] = w.size[1], r.size[1] = w.size[2], r.cols = w.out[2];
   for (int64_t u = begin; u < end && !d.c->stopped(); u++) {
-    const int64_t channel = u / d.bands, oh = u % d.bands * d.band, o = channel % outs, item = channel / outs, at = (channel * w.out[1] + oh) * w.out[2];
-    for (int64_t i = 0; i < k; i++)
-      for (int64_t t = 0; t < k; t++) kernel[i * k + t] = d.c->in_ptr<float>(1)[o * w.ws[0] + i * w.ws[3] + t * w.ws[4]];
-    DepthRows r;
-    r.top = oh * w.stride[1] - w.begin[1], r.pitch = w.xs[3], r.size[0] = w.size[1], r.size[1] = w.size[2];
-    r.x = d.c->in_ptr<float>(0) + item * w.xs[0] + o / w.outs * w.xs[1] + r.top * r.pitch;
-    r.kernel = kernel, r.bias = d.ending.bias != nullptr ? reinterpret_cast<const float *>(d.ending.bias) + o : nullptr;
-    r.y = d.c->out_ptr<float>(0) + at, r.rows = w.out[1] - oh < d.band ? w.out[1] - oh : d.band, r.cols = w.out[2];
+    const int64_t oh = band * d.band, o = channel % outs, item = channel / outs, at = (channel * w.out[1] + oh) * w.out[2];
+    r.top = oh * w.stride[1] - w.begin[1];
+    r.x = d.c->in_ptr<float>(0) + item * w.xs[0] + (w.outs == 1 ? o : o / w.outs) * w.xs[1] + r.top * r.pitch;
+    r.kernel = kernel_of(d, o, copy), r.finish = finish_of(d.ending, o, at);
+    if (d.ending.residual != nullptr) r.finish.fn = kFinishNone;
+    r.y = d.c->out_ptr<float>(0) + at, r.rows = w.out[1] - oh < d.band ? w.out[1] - oh : d.band;
     d.run(r);
-    if (rest.residual != nullptr || rest.act != nullptr) end_sums(rest, *d.form, r.y, r.rows * r.cols, o, at);
+    if (d.ending.residual != nullptr) {
+      Ending rest = d.ending;
+      rest.bias = nullptr;
+      end_sums(rest, *d.form, r.y, r.rows * r.cols, o, at);
+    } else if (d.ending.swept) {
+      sweep(d.ending, r.y, r.rows * r.cols);
+    }
+    if (++band == d.bands) band = 0, channel++;
   }
 }
 
@@ -57,14 +74,16 @@ void bands(void *ctx, int64_t begin, int64_t end, int) {
 
 bool depth_fits(const Command &c, const Window &w) {
   return c.in[0].dtype == RLX_F32 && w.per == 1 && w.size[0] == 1 && w.kernel[0] == 1 && w.out[0] == 1 && w.begin[0] == 0 && w.kernel[1] == w.kernel[2] &&
-         w.stride[1] == w.stride[2] && w.dilation[1] == 1 && w.dilation[2] == 1 && w.xs[4] == 1 && w.out[1] > 0 && w.out[2] > 0 && kind_of(w) != kDepthKinds;
+         w.dilation[1] == 1 && w.dilation[2] == 1 && w.xs[4] == 1 && w.out[1] > 0 && w.out[2] > 0 && kind_of(w) != kDepthKinds;
 }
 
-void depth_run(const Call &c, const Window &w, const DepthTables &tables, const Form &form, int isa) {
-  Depth d = {&c, &form, w, 0, 0, tables.run[kind_of(w)], ending_of(c, isa)};
+void depth_run(const Call &c, const Window &w, const DepthTable &table, const Form &form, int isa) {
+  Depth d = {&c, &form, w, 0, 0, table.run[kind_of(w)], ending_of(c, isa)};
   const int64_t fit = kBandFloats / w.out[2] > 4 ? kBandFloats / w.out[2] : 4;
   d.bands = (w.out[1] + fit - 1) / fit;
-  d.band = ((w.out[1] + d.bands - 1) / d.bands + 3) / 4 * 4, d.bands = (w.out[1] + d.band - 1) / d.band;
+  d.band = (w.out[1] + d.bands - 1) / d.bands;
+  if (d.bands > 1) d.band = (d.band + 3) / 4 * 4;
+  d.bands = (w.out[1] + d.band - 1) / d.band;
   c.parallel(w.items * w.groups * w.outs * d.bands, 1 + kChunk / (1 + d.band * w.out[2] * w.taps), bands, &d);
 }
 

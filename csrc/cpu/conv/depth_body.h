@@ -37,30 +37,40 @@ template <int S, int At, bool Left, bool Right> RLX_FN vf sight(const float *row
   }
 }
 
-// Kernel row kh of the results in s[r] where kh = I - r*S, from a row of x.
-template <int K, int S, int B, int R, bool Left, bool Right, int I, int Kw> RLX_FN void depth_taps(const float *row, int64_t left, const vf *kernel, vf *s) {
+// Rows of results that are computed together where there are enough.
+#if defined(RLX_NEON)
+template <int K> constexpr int kDepthRows = K == 3 ? 4 : 2;
+#else
+template <int K> constexpr int kDepthRows = LANES == 4 ? (K == 3 ? 2 : 1) : K == 3 ? 4 : 3;  // few without vector instructions: they take long to compile
+#endif
+
+// Kernel row kh of the results in s[r] where kh = I - r*SR, from a row of x. SR and S are the strides of rows and columns.
+template <int K, int SR, int S, int B, int R, bool Left, bool Right, int I, int Kw> RLX_FN void depth_taps(const float *row, int64_t left, const vf *kernel, vf *s) {
   vf a = sight<S, Kw - B, Left, Right>(row, left);
 #if defined(__GNUC__) && defined(RLX_X86)
   if constexpr (LANES > 4) __asm__("" : "+v"(a.v));  // or it would be loaded once for each use
 #endif
 #pragma GCC unroll 4
   for (int r = 0; r < R; r++)
-    if (I - r * S >= 0 && I - r * S < K) s[r] = fma(kernel[(I - r * S) * K + Kw], a, s[r]);
-  if constexpr (Kw + 1 < K) depth_taps<K, S, B, R, Left, Right, I, Kw + 1>(row, left, kernel, s);
+    if (I - r * SR >= 0 && I - r * SR < K) s[r] = fma(kernel[(I - r * SR) * K + Kw], a, s[r]);
+  if constexpr (Kw + 1 < K) depth_taps<K, SR, S, B, R, Left, Right, I, Kw + 1>(row, left, kernel, s);
 }
-template <int K, int S, int B, int R, bool Left, bool Right, int I = 0> RLX_FN void depth_inputs(const DepthRows &d, int64_t first, const float *row, int64_t left, const vf *kernel, vf *s) {
-  if (uint64_t(first + I) < uint64_t(d.size[0])) depth_taps<K, S, B, R, Left, Right, I, 0>(row + I * d.pitch, left, kernel, s);
-  if constexpr (I + 1 < (R - 1) * S + K) depth_inputs<K, S, B, R, Left, Right, I + 1>(d, first, row, left, kernel, s);
+template <int K, int SR, int S, int B, int R, bool Left, bool Right, int I = 0> RLX_FN void depth_inputs(const DepthRows &d, int64_t first, const float *row, int64_t left, const vf *kernel, vf *s) {
+  if (uint64_t(first + I) < uint64_t(d.size[0])) depth_taps<K, SR, S, B, R, Left, Right, I, 0>(row + I * d.pitch, left, kernel, s);
+  if constexpr (I + 1 < (R - 1) * SR + K) depth_inputs<K, SR, S, B, R, Left, Right, I + 1>(d, first, row, left, kernel, s);
 }
 
-template <int K, int S, int B, int R, bool Left, bool Right> RLX_FN void depth_vectors(const DepthRows &d, int64_t r0, int64_t c, const vf *kernel) {
+template <int K, int SR, int S, int B, int R, bool Left, bool Right> RLX_FN void depth_vectors(const DepthRows &d, int64_t r0, int64_t c, const vf *kernel) {
   vf s[R];
 #pragma GCC unroll 4
   for (int r = 0; r < R; r++) s[r] = splat<vf>(0.0);
-  depth_inputs<K, S, B, R, Left, Right>(d, d.top + r0 * S, d.x + r0 * S * d.pitch + c * S, d.size[1] - c * S, kernel, s);
-  if (d.bias != nullptr)
+  depth_inputs<K, SR, S, B, R, Left, Right>(d, d.top + r0 * SR, d.x + r0 * SR * d.pitch + c * S, d.size[1] - c * S, kernel, s);
+  if (has_bias(d.finish)) {
+    const vf bias = bias_of(d.finish, 0);
 #pragma GCC unroll 4
-    for (int r = 0; r < R; r++) s[r] = s[r] + splat<vf>(*d.bias);
+    for (int r = 0; r < R; r++) s[r] = s[r] + bias;
+  }
+  finish_all<R>(d.finish.fn, s);
 #pragma GCC unroll 4
   for (int r = 0; r < R; r++) {
     float *y = d.y + (r0 + r) * d.cols + c;
@@ -70,27 +80,26 @@ template <int K, int S, int B, int R, bool Left, bool Right> RLX_FN void depth_v
 }
 
 // A vector at an end may be at both.
-template <int K, int S, int B, int R> RLX_FN void depth_block(const DepthRows &d, int64_t r0, const vf *kernel) {
-  depth_vectors<K, S, B, R, true, true>(d, r0, 0, kernel);
+template <int K, int SR, int S, int B, int R> RLX_FN void depth_block(const DepthRows &d, int64_t r0, const vf *kernel) {
+  depth_vectors<K, SR, S, B, R, true, true>(d, r0, 0, kernel);
   int64_t c = LANES;
   if constexpr (R > 1) {
     // Vectors before `inner` have all their columns, those that a load of two vectors touches too.
     const int64_t inner = (d.size[1] - (S * LANES + K)) / S;
-    for (; c < inner && c + LANES <= d.cols; c += LANES) depth_vectors<K, S, B, R, false, false>(d, r0, c, kernel);
+    for (; c < inner && c + LANES <= d.cols; c += LANES) depth_vectors<K, SR, S, B, R, false, false>(d, r0, c, kernel);
   }
-  for (; c < d.cols; c += LANES) depth_vectors<K, S, B, R, false, true>(d, r0, c, kernel);
+  for (; c < d.cols; c += LANES) depth_vectors<K, SR, S, B, R, false, true>(d, r0, c, kernel);
 }
 
-template <int K, int S, int B> void depth_rows(const DepthRows &d) {
+template <int K, int SR, int S, int B> void depth_rows(const DepthRows &d) {
   vf kernel[K * K];
 #pragma GCC unroll 25
   for (int i = 0; i < K * K; i++) kernel[i] = splat<vf>(d.kernel[i]);
-  constexpr int R = K == 3 ? 4 : 2;
+  constexpr int R = kDepthRows<K>;
   int64_t r = 0;
-  for (; r + R <= d.rows; r += R) depth_block<K, S, B, R>(d, r, kernel);
-  for (; r < d.rows; r++) depth_block<K, S, B, 1>(d, r, kernel);
+  for (; r + R <= d.rows; r += R) depth_block<K, SR, S, B, R>(d, r, kernel);
+  if (r < d.rows && R < d.rows) return depth_block<K, SR, S, B, R>(d, d.rows - R, kernel);  // some rows once more: the same again
+  for (; r < d.rows; r++) depth_block<K, SR, S, B, 1>(d, r, kernel);
 }
 
-constexpr DepthTables depth_tables() {
-  return {{depth_rows<3, 1, 1>, depth_rows<3, 2, 0>, depth_rows<3, 2, 1>, depth_rows<5, 1, 2>, depth_rows<5, 2, 1>, depth_rows<5, 2, 2>}};
-}
+template <int K> constexpr DepthTable depth_table() { return {{depth_rows<K, 1, 1, K / 2>, depth_rows<K, 2, 1, K / 2>, depth_rows<K, 2, 2, K / 2>, depth_rows<K, 2, 2, K / 2 - 1>}}; }

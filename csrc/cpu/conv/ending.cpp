@@ -14,10 +14,21 @@ const elementwise::Lanes &lanes_of(int isa) {
 #if defined(RLX_X86)
   if (isa == ISA_AVX512) return elementwise::lanes_avx512;
   if (isa == ISA_AVX2) return elementwise::lanes_avx2;
+#elif defined(RLX_NEON)
+  if (isa == ISA_NEON) return elementwise::lanes_neon;
 #else
   (void)isa;
 #endif
   return elementwise::lanes_generic;
+}
+
+int32_t finish_fn(int64_t activation) {
+  switch (activation) {
+    case rlx_ConvActivation_relu: return kFinishRelu;
+    case rlx_ConvActivation_relu6: return kFinishRelu6;
+    case rlx_ConvActivation_hard_swish: return kFinishHardSwish;
+    default: return kFinishNone;
+  }
 }
 
 constexpr int64_t CHUNK = 256;  // residuals widened together
@@ -35,6 +46,8 @@ Ending ending_of(const Call &c, int isa) {
     const int fn = int(a.activation) - 1;
     e.act = e.dtype == RLX_F64 ? elementwise::pick_unary_f64(fn) : lanes_of(isa).unary(fn);
     e.work.alpha = a.alpha, e.work.beta = a.beta;
+    e.fn = finish_fn(a.activation);
+    e.swept = e.fn == kFinishNone;
   }
   e.present = e.bias != nullptr || e.residual != nullptr || e.act != nullptr;
   return e;

@@ -18,7 +18,7 @@ constexpr int64_t kSlice = 640;          // depth
 constexpr int64_t kBlockTiles = 32;
 constexpr int64_t kMostWidth = 32;       // kernel positions of the last axis
 constexpr int64_t kLeastDepth = 16, kLeastRow = 6;
-constexpr int64_t kMostPoints = 256, kLeastChannels = 128;
+constexpr int64_t kMostPoints = 256, kLeastChannels = 96;
 constexpr int64_t kChunkFma = 1 << 16;   // about a microsecond: less is not worth handing to another thread
 
 int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -38,16 +38,12 @@ struct Tiling {
   int64_t lo[kMostWidth], hi[kMostWidth];
   const int32_t *offset;
   const float *weights;
-  const Form *form;
   Ending ending;
 };
 
-// Windows of one element, side by side like what they see: one long row.
+// Positions that lie side by side are one long row.
 void flatten(Window *w) {
-  if (w->taps != 1 || w->begin[0] != 0 || w->begin[1] != 0 || w->begin[2] != 0) return;
-  for (int a = 0; a < 3; a++)
-    if (w->size[a] != w->out[a] || w->stride[a] != 1) return;
-  if ((w->size[0] > 1 && w->xs[2] != w->size[1] * w->xs[3]) || (w->size[1] > 1 && w->xs[3] != w->size[2] * w->xs[4])) return;
+  if (!side_by_side(*w)) return;
   w->size[2] = w->out[2] = w->points;
   w->size[0] = w->size[1] = w->out[0] = w->out[1] = 1;
 }
@@ -198,9 +194,8 @@ void run_unit(const Tiling &t, int64_t item, int64_t g, int64_t panel, int64_t i
   } while (from < t.depth);
   const int64_t n = position(t, i1) - first, points = t.w.points, o = g * t.w.outs + panel * wide, at = (item * t.w.groups * t.w.outs + o) * points + first;
   float *y = t.c->out_ptr<float>(0) + at;
-  t.tables->turn(sums, n, outs, y, points);
-  if (!t.ending.present) return;
-  for (int64_t k = 0; k < outs; k++) end_sums(t.ending, *t.form, y + k * points, n, o + k, at + k * points);
+  t.tables->turn(sums, n, outs, y, points, finish_of(t.ending, o, at));
+  for (int64_t k = 0; k < outs && t.ending.swept; k++) sweep(t.ending, y + k * points, n);
 }
 
 void units(void *ctx, int64_t begin, int64_t end, int slot) {
@@ -251,10 +246,10 @@ int32_t tiles_prepare(Prepare &prepare, const Window &w, const TileTables &table
   return RLX_OK;
 }
 
-void tiles_run(const Call &c, const Window &w, const TileTables &tables, const Form &form, int isa) {
+void tiles_run(const Call &c, const Window &w, const TileTables &tables, int isa) {
   Tiling t = tiling_of(w, tables, c.threads());
   t.c = &c;
-  t.form = &form, t.ending = ending_of(c, isa);
+  t.ending = ending_of(c, isa);
   int32_t *offset = static_cast<int32_t *>(c.scratch);
   list_offsets(t, offset);
   t.offset = offset;

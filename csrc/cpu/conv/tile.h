@@ -1,12 +1,11 @@
 // A convolution as tiles of result positions by result channels, with channels in lanes: kernel positions that lie in the padding are left
 // out, and x is read where it lies. For f32 whose positions lie together; see tile.cpp.
 #pragma once
+#include "finish.h"
 #include "window.h"
 
 namespace rlx {
 namespace conv {
-
-struct Form;
 
 constexpr int kMostPositions = 14;  // of a tile
 
@@ -26,14 +25,14 @@ struct TileTables {
   int positions, lanes;
   // [step - 1][vectors of channels - 1][positions]
   void (*run[2][2][kMostPositions + 1])(const PositionTile &);
-  // to[o*to_rs + p] = sums[p][o] for p < n and o < outs; reads up to lanes - 1 rows of sums behind the last
-  void (*turn)(const float *sums, int64_t n, int64_t outs, float *to, int64_t to_rs);
+  // to[o*to_rs + p] = sums[p][o], finished, for p < n and o < outs; reads up to lanes - 1 rows of sums behind the last
+  void (*turn)(const float *sums, int64_t n, int64_t outs, float *to, int64_t to_rs, const Finish &finish);
 };
 
 // Whether a convolution is computed in tiles; what it needs; and a run.
 bool tiles_fit(const Command &c, const Window &w, const TileTables &tables);
 int32_t tiles_prepare(Prepare &prepare, const Window &w, const TileTables &tables);
-void tiles_run(const Call &c, const Window &w, const TileTables &tables, const Form &form, int isa);
+void tiles_run(const Call &c, const Window &w, const TileTables &tables, int isa);
 
 }  // namespace conv
 }  // namespace rlx

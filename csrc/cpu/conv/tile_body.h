@@ -1,7 +1,12 @@
 // Tiles of result positions by result channels, written once over the vector types. Text for the anonymous namespace of an instruction set,
 // after vec_<isa>.h. See tile.h.
 
-constexpr int WIDE = 2 * LANES, POSITIONS = LANES == 16 ? kMostPositions : 6;
+#if defined(RLX_NEON)
+constexpr int POSITIONS = 12;
+#else
+constexpr int POSITIONS = LANES == 16 ? kMostPositions : 6;
+#endif
+constexpr int WIDE = 2 * LANES;
 
 // H positions, S elements of x apart, by V vectors of channels.
 template <int H, int V, int S> void position_tile(const PositionTile &t) {
@@ -57,22 +62,40 @@ RLX_FN void transpose(vf *r) {
   }
 }
 
-void turn(const float *sums, int64_t n, int64_t outs, float *to, int64_t to_rs) {
-  for (int64_t o = 0; o < outs; o += LANES)
+// Columns o on of LANES rows of sums as rows of the result from `to` on, of which height are there, with length elements.
+template <bool Whole> RLX_FN void turn_square(const float *sums, const Finish &f, float *to, const float *residual, int64_t rs, int height, int length) {
+  vf r[LANES];
+#pragma GCC unroll 16
+  for (int i = 0; i < LANES; i++) r[i] = load(sums + i * WIDE);
+  transpose(r);
+  if (has_bias(f)) {
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+      if (Whole || i < height) r[i] = r[i] + bias_of(f, i);
+  }
+  if (residual != nullptr) {
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+      if (Whole || i < height) r[i] = r[i] + (Whole || length == LANES ? load(residual + i * rs) : load_part(residual + i * rs, length));
+  }
+  finish_all<LANES>(f.fn, r);
+#pragma GCC unroll 16
+  for (int i = 0; i < LANES; i++)
+    if (Whole) store(to + i * rs, r[i]);
+    else if (i < height) put_n(to + i * rs, r[i], length);
+}
+
+void turn(const float *sums, int64_t n, int64_t outs, float *to, int64_t to_rs, const Finish &finish) {
+  for (int64_t o = 0; o < outs; o += LANES) {
+    const Finish f = {finish.bias != nullptr ? finish.bias + o : nullptr, nullptr, finish.fn};
     for (int64_t p = 0; p < n; p += LANES) {
       const int height = int(outs - o < LANES ? outs - o : LANES), length = int(n - p < LANES ? n - p : LANES);
-      vf r[LANES];
-#pragma GCC unroll 16
-      for (int i = 0; i < LANES; i++) r[i] = load(sums + (p + i) * WIDE + o);
-      transpose(r);
+      const float *from = sums + p * WIDE + o, *residual = finish.residual != nullptr ? finish.residual + o * to_rs + p : nullptr;
       float *at = to + o * to_rs + p;
-      if (height == LANES && length == LANES) {
-#pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++) store(at + i * to_rs, r[i]);
-        continue;
-      }
-      for (int i = 0; i < height; i++) put_n(at + i * to_rs, r[i], length);
+      if (height == LANES && length == LANES) turn_square<true>(from, f, at, residual, to_rs, LANES, LANES);
+      else turn_square<false>(from, f, at, residual, to_rs, height, length);
     }
+  }
 }
 
 template <int V, int S, int H> constexpr void list_tiles(TileTables *t) {

@@ -317,6 +317,8 @@ void conv_transpose_f32_generic(const Call &c, Range) { run<ISA_GENERIC>(c); }
 #if defined(RLX_X86)
 void conv_transpose_f32_avx2(const Call &c, Range) { run<ISA_AVX2>(c); }
 void conv_transpose_f32_avx512(const Call &c, Range) { run<ISA_AVX512>(c); }
+#elif defined(RLX_NEON)
+void conv_transpose_f32_neon(const Call &c, Range) { run<ISA_NEON>(c); }
 #endif
 
 Split transposed_rows(const Call &c) {

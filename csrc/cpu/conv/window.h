@@ -43,6 +43,15 @@ inline void settle(Window *w) {
   }
 }
 
+// Windows of one element, as many as x has, whose positions lie one beside the other in x as they do in the result.
+inline bool side_by_side(const Window &w) {
+  if (w.taps != 1) return false;
+  for (int a = 0; a < 3; a++)
+    if (w.size[a] != w.out[a] || w.stride[a] != 1 || w.begin[a] != 0) return false;
+  if (w.size[2] > 1 && w.xs[4] != 1) return false;
+  return (w.size[0] == 1 || w.xs[2] == w.size[1] * w.size[2]) && (w.size[1] == 1 || w.xs[3] == w.size[2]);
+}
+
 // The result positions [lo, hi) along an axis that see x through kernel position k.
 inline void seen(const Window &w, int axis, int64_t k, int64_t *lo, int64_t *hi) {
   const int64_t first = w.begin[axis] - k * w.dilation[axis], s = w.stride[axis];  // result position p sees p*s - first

@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 #include "isa.h"
@@ -14,7 +16,7 @@ namespace {
 
 struct Features {
   int best = ISA_GENERIC;
-  bool bf16 = false, vnni512 = false, avxvnni = false;
+  bool bf16 = false, vnni512 = false, avxvnni = false, dot = false;
 };
 
 #if defined(__x86_64__)
@@ -46,9 +48,21 @@ Features detect() {
   return f;
 }
 #elif defined(__aarch64__)
+bool has_dot() {
+#if defined(__ARM_FEATURE_DOTPROD)
+  return true;  // what is built may run nowhere else: so on every Mac
+#elif defined(__linux__)
+  constexpr unsigned long ASIMDDP = 1ul << 20;
+  return (getauxval(AT_HWCAP) & ASIMDDP) != 0;
+#else
+  return false;
+#endif
+}
+
 Features detect() {
   Features f;
   f.best = ISA_NEON;
+  f.dot = has_dot();
   return f;
 }
 #else
@@ -63,7 +77,7 @@ uint32_t features() {
   uint32_t w = detected.load(std::memory_order_relaxed);
   if (w == 0) {
     const Features f = detect();
-    w = 0x100u | static_cast<uint32_t>(f.best) | (f.bf16 ? 0x10u : 0) | (f.vnni512 ? 0x20u : 0) | (f.avxvnni ? 0x40u : 0);
+    w = 0x100u | static_cast<uint32_t>(f.best) | (f.bf16 ? 0x10u : 0) | (f.vnni512 ? 0x20u : 0) | (f.avxvnni ? 0x40u : 0) | (f.dot ? 0x80u : 0);
     detected.store(w, std::memory_order_relaxed);
   }
   return w;
@@ -103,5 +117,6 @@ const char *isa_name(int isa) {
 bool isa_has_avx512_bf16() { return isa_active() == ISA_AVX512 && (features() & 0x10u); }
 bool isa_has_avx512_vnni() { return isa_active() == ISA_AVX512 && (features() & 0x20u); }
 bool isa_has_avx_vnni() { return (isa_active() == ISA_AVX2 || isa_active() == ISA_AVX512) && (features() & 0x40u); }
+bool isa_has_neon_dot() { return isa_active() == ISA_NEON && (features() & 0x80u); }
 
 }  // namespace rlx

@@ -25,6 +25,7 @@ const char *isa_name(int isa);
 bool isa_has_avx512_bf16();
 bool isa_has_avx512_vnni();
 bool isa_has_avx_vnni();
+bool isa_has_neon_dot();  // products of i8 in groups of four
 
 // Tells the processor that this is a loop of waiting.
 inline void cpu_relax() {

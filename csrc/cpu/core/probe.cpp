@@ -31,43 +31,63 @@ uint64_t read_plain(const char *p, int64_t n) {
   return x;
 }
 
+// Peak is a loop of n repetitions of independent chains without memory operands.
+struct Peak {
+  void (*loop)(int64_t n);
+  double amount;  // operations of a repetition; a multiply and an add are 2
+};
+
 #if defined(__aarch64__)
-void fma_base(int64_t n) {
-  __asm__ volatile(
-      "1:\n\t"
-#define CHAIN(r) "fmla v" #r ".4s, v30.4s, v31.4s\n\t"
-      CHAIN(0) CHAIN(1) CHAIN(2) CHAIN(3) CHAIN(4) CHAIN(5) CHAIN(6) CHAIN(7) CHAIN(8) CHAIN(9) CHAIN(10) CHAIN(11) CHAIN(12) CHAIN(13) CHAIN(14) CHAIN(15)
-      "subs %0, %0, #1\n\tb.ne 1b\n\t"
-      : "+r"(n)
-      :
-      : "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v30", "v31");
+#define EACH(f, shape) f(0, shape) f(1, shape) f(2, shape) f(3, shape) f(4, shape) f(5, shape) f(6, shape) f(7, shape) f(8, shape) f(9, shape) f(10, shape) \
+    f(11, shape) f(12, shape) f(13, shape) f(14, shape) f(15, shape)
+#define CHAIN(r, shape) "fmla v" #r shape ",v30" shape ",v31" shape "\n\t"
+#define PEAK(name, shape)                                                                                                                \
+  void name(int64_t n) {                                                                                                                 \
+    __asm__ volatile("1:\n\t" EACH(CHAIN, shape) "subs %0, %0, #1\n\tb.ne 1b\n\t"                                                        \
+                     : "+r"(n)                                                                                                           \
+                     :                                                                                                                   \
+                     : "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v30", "v31"); \
+  }
+PEAK(base_f32, ".4s")
+PEAK(base_f64, ".2d")
+#undef PEAK
 #undef CHAIN
-}
-constexpr double kBaseFlops = 16 * 4 * 2;
+#undef EACH
+constexpr Peak kBaseF32 = {base_f32, 16 * 4 * 2}, kBaseF64 = {base_f64, 16 * 2 * 2}, kBaseI8 = kBaseF32;
 #elif defined(RLX_X86)
-void fma_base(int64_t n) {
-  __asm__ volatile(
 #define CLEAR(r) "xorps %%xmm" #r ",%%xmm" #r "\n\t"
-#define CHAIN(r, s) "mulps %%xmm14,%%xmm" #r "\n\taddps %%xmm15,%%xmm" #s "\n\t"
-      CLEAR(0) CLEAR(1) CLEAR(2) CLEAR(3) CLEAR(4) CLEAR(5) CLEAR(6) CLEAR(7) CLEAR(8) CLEAR(9) CLEAR(10) CLEAR(11) CLEAR(14) CLEAR(15)
-      "1:\n\t" CHAIN(0, 6) CHAIN(1, 7) CHAIN(2, 8) CHAIN(3, 9) CHAIN(4, 10) CHAIN(5, 11) "dec %0\n\tjnz 1b"
-      : "+r"(n)
-      :
-      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm14", "xmm15");
+#define PAIR(mul, add, r, s) mul " %%xmm14,%%xmm" #r "\n\t" add " %%xmm15,%%xmm" #s "\n\t"
+#define PEAK(name, mul, add)                                                                                                              \
+  void name(int64_t n) {                                                                                                                  \
+    __asm__ volatile(CLEAR(0) CLEAR(1) CLEAR(2) CLEAR(3) CLEAR(4) CLEAR(5) CLEAR(6) CLEAR(7) CLEAR(8) CLEAR(9) CLEAR(10) CLEAR(11)        \
+                     CLEAR(14) CLEAR(15) "1:\n\t" PAIR(mul, add, 0, 6) PAIR(mul, add, 1, 7) PAIR(mul, add, 2, 8) PAIR(mul, add, 3, 9)     \
+                     PAIR(mul, add, 4, 10) PAIR(mul, add, 5, 11) "dec %0\n\tjnz 1b"                                                       \
+                     : "+r"(n)                                                                                                            \
+                     :                                                                                                                    \
+                     : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm14", "xmm15"); \
+  }
+PEAK(base_f32, "mulps", "addps")
+PEAK(base_f64, "mulpd", "addpd")
+PEAK(base_i8, "pmaddwd", "paddd")
+#undef PEAK
+#undef PAIR
 #undef CLEAR
-#undef CHAIN
-}
-constexpr double kBaseFlops = 12 * 4;
+constexpr Peak kBaseF32 = {base_f32, 6 * 4 * 2}, kBaseF64 = {base_f64, 6 * 2 * 2}, kBaseI8 = {base_i8, 6 * 8 * 2};
 #else
-void fma_base(int64_t n) {
-  float a[32] = {};
+template <class T>
+void base(int64_t n) {
+  T a[32] = {};
   for (int64_t k = 0; k < n; k++) {
-    for (float &x : a) x = x * 0.999f + 0.5f;
+    for (T &x : a) x = x * T(0.999) + T(0.5);
     __asm__ volatile("" ::"r"(a) : "memory");
   }
 }
-constexpr double kBaseFlops = 32 * 2;
+constexpr Peak kBaseF32 = {base<float>, 32 * 2}, kBaseF64 = {base<double>, 32 * 2}, kBaseI8 = kBaseF32;
 #endif
+
+void copy_plain(char *to, const char *from, int64_t n) {  // in pieces that memcpy does not stream past the caches
+  for (int64_t i = 0; i < n; i += 4096) memcpy(to + i, from + i, 4096);
+}
 
 }  // namespace
 }  // namespace rlx
@@ -77,19 +97,53 @@ RLX_TARGET_AVX2_BEGIN
 namespace rlx {
 namespace {
 
-#define CLEAR(r) "vxorps %%ymm" #r ",%%ymm" #r ",%%ymm" #r "\n\t"
-#define CHAIN(r) "vfmadd231ps %%ymm14,%%ymm15,%%ymm" #r "\n\t"
-void fma_avx2(int64_t n) {
-  __asm__ volatile(
-      CLEAR(0) CLEAR(1) CLEAR(2) CLEAR(3) CLEAR(4) CLEAR(5) CLEAR(6) CLEAR(7) CLEAR(8) CLEAR(9) CLEAR(10) CLEAR(11) CLEAR(14) CLEAR(15)
-      "1:\n\t" CHAIN(0) CHAIN(1) CHAIN(2) CHAIN(3) CHAIN(4) CHAIN(5) CHAIN(6) CHAIN(7) CHAIN(8) CHAIN(9) CHAIN(10) CHAIN(11)
-      "dec %0\n\tjnz 1b\n\tvzeroupper"
-      : "+r"(n)
-      :
-      : "cc", "ymm0", "ymm1", "ymm2", "ymm3", "ymm4", "ymm5", "ymm6", "ymm7", "ymm8", "ymm9", "ymm10", "ymm11", "ymm14", "ymm15");
-}
-#undef CLEAR
+#define EACH(f, op) f(0, op) f(1, op) f(2, op) f(3, op) f(4, op) f(5, op) f(6, op) f(7, op) f(8, op) f(9, op) f(10, op) f(11, op)
+#define CLEAR(r, op) "vxorps %%ymm" #r ",%%ymm" #r ",%%ymm" #r "\n\t"
+#define CHAIN(r, op) op " %%ymm14,%%ymm15,%%ymm" #r "\n\t"
+#define PEAK(name, body)                                                                                                                   \
+  void name(int64_t n) {                                                                                                                   \
+    __asm__ volatile(EACH(CLEAR, ) CLEAR(13, ) CLEAR(14, ) CLEAR(15, ) "1:\n\t" body "dec %0\n\tjnz 1b\n\tvzeroupper"                      \
+                     : "+r"(n)                                                                                                             \
+                     :                                                                                                                     \
+                     : "cc", "ymm0", "ymm1", "ymm2", "ymm3", "ymm4", "ymm5", "ymm6", "ymm7", "ymm8", "ymm9", "ymm10", "ymm11", "ymm13", "ymm14", \
+                       "ymm15");                                                                                                           \
+  }
+PEAK(avx2_f32, EACH(CHAIN, "vfmadd231ps"))
+PEAK(avx2_f64, EACH(CHAIN, "vfmadd231pd"))
+#if defined(__clang__) || __GNUC__ >= 11  // whose assemblers know it
+#define RLX_AVX_VNNI 1
+PEAK(avx2_i8_vnni, EACH(CHAIN, "%{vex%} vpdpbusd"))
+#endif
+// Bytes to sums of pairs in i16, those to sums of pairs in i32, and these onto the sum.
+#define SUM(r, t) "vpmaddubsw %%ymm14,%%ymm15,%%ymm" #t "\n\tvpmaddwd %%ymm13,%%ymm" #t ",%%ymm" #t "\n\tvpaddd %%ymm" #t ",%%ymm" #r ",%%ymm" #r "\n\t"
+PEAK(avx2_i8, SUM(0, 6) SUM(1, 7) SUM(2, 8) SUM(3, 9) SUM(4, 10) SUM(5, 11))
+#undef SUM
+#undef PEAK
 #undef CHAIN
+#undef CLEAR
+#undef EACH
+
+void copy_avx2(char *to, const char *from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 128)
+    __asm__ volatile(
+        "vmovups (%0),%%ymm0\n\tvmovups 32(%0),%%ymm1\n\tvmovups 64(%0),%%ymm2\n\tvmovups 96(%0),%%ymm3\n\t"
+        "vmovaps %%ymm0,(%1)\n\tvmovaps %%ymm1,32(%1)\n\tvmovaps %%ymm2,64(%1)\n\tvmovaps %%ymm3,96(%1)"
+        :
+        : "r"(from + i), "r"(to + i)
+        : "memory", "ymm0", "ymm1", "ymm2", "ymm3");
+  __asm__ volatile("vzeroupper" ::: "memory");
+}
+
+void copy_streaming(char *to, const char *from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 128)
+    __asm__ volatile(
+        "vmovups (%0),%%ymm0\n\tvmovups 32(%0),%%ymm1\n\tvmovups 64(%0),%%ymm2\n\tvmovups 96(%0),%%ymm3\n\t"
+        "vmovntps %%ymm0,(%1)\n\tvmovntps %%ymm1,32(%1)\n\tvmovntps %%ymm2,64(%1)\n\tvmovntps %%ymm3,96(%1)"
+        :
+        : "r"(from + i), "r"(to + i)
+        : "memory", "ymm0", "ymm1", "ymm2", "ymm3");
+  __asm__ volatile("sfence\n\tvzeroupper" ::: "memory");
+}
 
 // 8 streams far apart keep more cache misses in flight than one does. n is a multiple of 512.
 void read_streams_avx2(const char *p, int64_t n) {
@@ -121,18 +175,29 @@ RLX_TARGET_AVX512_BEGIN
 namespace rlx {
 namespace {
 
-#define CLEAR(r) "vpxorq %%zmm" #r ",%%zmm" #r ",%%zmm" #r "\n\t"
-#define CHAIN(r) "vfmadd231ps %%zmm24,%%zmm25,%%zmm" #r "\n\t"
-#define EACH(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11) f(12) f(13) f(14) f(15) f(16) f(17) f(18) f(19) f(20) f(21) f(22) f(23)
-void fma_avx512(int64_t n) {
-  __asm__ volatile(EACH(CLEAR) CLEAR(24) CLEAR(25) "1:\n\t" EACH(CHAIN) "dec %0\n\tjnz 1b\n\tvzeroupper"
-                   : "+r"(n)
-                   :
-                   : "cc", "zmm0", "zmm1", "zmm2", "zmm3", "zmm4", "zmm5", "zmm6", "zmm7", "zmm8", "zmm9", "zmm10", "zmm11", "zmm12", "zmm13",
-                     "zmm14", "zmm15", "zmm16", "zmm17", "zmm18", "zmm19", "zmm20", "zmm21", "zmm22", "zmm23", "zmm24", "zmm25");
-}
-#undef CLEAR
+#define EACH(f, op) f(0, op) f(1, op) f(2, op) f(3, op) f(4, op) f(5, op) f(6, op) f(7, op) f(8, op) f(9, op) f(10, op) f(11, op) f(12, op) f(13, op) f(14, op) \
+    f(15, op) f(16, op) f(17, op) f(18, op) f(19, op) f(20, op) f(21, op) f(22, op) f(23, op)
+#define CLEAR(r, op) "vpxorq %%zmm" #r ",%%zmm" #r ",%%zmm" #r "\n\t"
+#define CHAIN(r, op) op " %%zmm24,%%zmm25,%%zmm" #r "\n\t"
+#define PEAK(name, body)                                                                                                                   \
+  void name(int64_t n) {                                                                                                                   \
+    __asm__ volatile(EACH(CLEAR, ) CLEAR(24, ) CLEAR(25, ) CLEAR(26, ) "1:\n\t" body "dec %0\n\tjnz 1b\n\tvzeroupper"                      \
+                     : "+r"(n)                                                                                                             \
+                     :                                                                                                                     \
+                     : "cc", "zmm0", "zmm1", "zmm2", "zmm3", "zmm4", "zmm5", "zmm6", "zmm7", "zmm8", "zmm9", "zmm10", "zmm11", "zmm12",    \
+                       "zmm13", "zmm14", "zmm15", "zmm16", "zmm17", "zmm18", "zmm19", "zmm20", "zmm21", "zmm22", "zmm23", "zmm24", "zmm25", \
+                       "zmm26");                                                                                                           \
+  }
+PEAK(avx512_f32, EACH(CHAIN, "vfmadd231ps"))
+PEAK(avx512_f64, EACH(CHAIN, "vfmadd231pd"))
+PEAK(avx512_bf16, EACH(CHAIN, "vdpbf16ps"))
+PEAK(avx512_i8_vnni, EACH(CHAIN, "vpdpbusd"))
+#define SUM(r, t) "vpmaddubsw %%zmm24,%%zmm25,%%zmm" #t "\n\tvpmaddwd %%zmm26,%%zmm" #t ",%%zmm" #t "\n\tvpaddd %%zmm" #t ",%%zmm" #r ",%%zmm" #r "\n\t"
+PEAK(avx512_i8, SUM(0, 8) SUM(1, 9) SUM(2, 10) SUM(3, 11) SUM(4, 12) SUM(5, 13) SUM(6, 14) SUM(7, 15))
+#undef SUM
+#undef PEAK
 #undef CHAIN
+#undef CLEAR
 #undef EACH
 
 void read_avx512(const char *p, int64_t n) {
@@ -154,10 +219,14 @@ RLX_TARGET_END
 namespace rlx {
 namespace {
 
+// copies is how a copy is done: not at all, through the caches, or past them.
+enum class Copy { kNone, kCached, kStreaming };
+
 struct Probe {
   void (*alu)(int64_t);
   double amount;  // operations, or bytes, of one repetition
   int64_t bytes;  // of the buffer of a thread; 0 for alu
+  Copy copy;
   int64_t reps;
   int threads;
   double deadline;
@@ -186,9 +255,21 @@ void read_buffer(Probe *p, const char *buffer) {
   p->sink.fetch_xor(read_plain(buffer, p->bytes), std::memory_order_relaxed);
 }
 
-void repeat(Probe *p, const char *buffer) {
+// copy_half copies the first half of the buffer over the second.
+void copy_half(const Probe *p, char *buffer) {
+  const int64_t half = p->bytes / 2;
+#if defined(RLX_X86)
+  if (isa_runs(ISA_AVX2)) return p->copy == Copy::kStreaming ? copy_streaming(buffer + half, buffer, half) : copy_avx2(buffer + half, buffer, half);
+#endif
+  copy_plain(buffer + half, buffer, half);
+}
+
+void repeat(Probe *p, char *buffer) {
   if (p->alu != nullptr) return p->alu(p->reps);
-  for (int64_t r = 0; r < p->reps; r++) read_buffer(p, buffer);
+  for (int64_t r = 0; r < p->reps; r++) {
+    if (p->copy == Copy::kNone) read_buffer(p, buffer);
+    else copy_half(p, buffer);
+  }
 }
 
 void wait_for(const std::atomic<int> *word, int value) {
@@ -223,7 +304,7 @@ void *member_main(void *arg) {
 }
 
 // Repetitions that fill a round, from the best of a few tries.
-void calibrate(Probe *p, const char *buffer) {
+void calibrate(Probe *p, char *buffer) {
   p->reps = p->alu != nullptr ? 1 << 14 : 1;
   repeat(p, buffer);
   for (;;) {
@@ -285,29 +366,70 @@ double measure(Probe *p, int threads, double seconds) {
   return result;
 }
 
-}  // namespace
+#if defined(RLX_X86)
+Peak peak_avx2(ProbeKind kind) {
+  switch (kind) {
+    case PROBE_F64: return {avx2_f64, 12 * 4 * 2};
+    case PROBE_I8:
+#if defined(RLX_AVX_VNNI)
+      if (isa_has_avx_vnni()) return {avx2_i8_vnni, 12 * 32 * 2};
+#endif
+      return {avx2_i8, 6 * 32 * 2};
+    default: return {avx2_f32, 12 * 8 * 2};
+  }
+}
 
-double probe_f32_gflops(int isa, int threads, double seconds) {
+Peak peak_avx512(ProbeKind kind) {
+  switch (kind) {
+    case PROBE_F64: return {avx512_f64, 24 * 8 * 2};
+    case PROBE_BF16:
+      if (isa_has_avx512_bf16()) return {avx512_bf16, 24 * 32 * 2};
+      break;
+    case PROBE_I8:
+      if (isa_has_avx512_vnni()) return {avx512_i8_vnni, 24 * 64 * 2};
+      return {avx512_i8, 8 * 64 * 2};
+    default: break;
+  }
+  return {avx512_f32, 24 * 16 * 2};
+}
+#endif
+
+Peak peak_of(int isa, ProbeKind kind) {
+#if defined(RLX_X86)
+  if (isa == ISA_AVX2) return peak_avx2(kind);
+  if (isa == ISA_AVX512) return peak_avx512(kind);
+#endif
+  (void)isa;
+  return kind == PROBE_F64 ? kBaseF64 : kind == PROBE_I8 ? kBaseI8 : kBaseF32;
+}
+
+double probe_peak(int isa, ProbeKind kind, int threads, double seconds) {
   if (isa < 0) isa = isa_active();
   if (!isa_runs(isa)) return 0;
+  const Peak peak = peak_of(isa, kind);
   Probe p = {};
-  p.alu = fma_base;
-  p.amount = kBaseFlops;
-#if defined(RLX_X86)
-  if (isa == ISA_AVX2) {
-    p.alu = fma_avx2;
-    p.amount = 12 * 8 * 2;
-  } else if (isa == ISA_AVX512) {
-    p.alu = fma_avx512;
-    p.amount = 24 * 16 * 2;
-  }
-#endif
+  p.alu = peak.loop;
+  p.amount = peak.amount;
   return measure(&p, threads, seconds);
 }
 
+constexpr int64_t kCopyBytes = 96 << 20;  // of a thread's two buffers together: beyond the caches
+
+}  // namespace
+
+double probe_f32_gflops(int isa, int threads, double seconds) { return probe_peak(isa, PROBE_F32, threads, seconds); }
+
 double probe_read_gbps(int64_t bytes, int threads, double seconds) {
   Probe p = {};
-  p.bytes = bytes < 4096 ? 4096 : bytes & ~INT64_C(4095);
+  switch (bytes) {
+    case PROBE_F64:
+    case PROBE_BF16:
+    case PROBE_I8: return probe_peak(-1, static_cast<ProbeKind>(bytes), threads, seconds);
+    case PROBE_COPY: p.copy = Copy::kCached; break;
+    case PROBE_COPY_STREAMING: p.copy = Copy::kStreaming; break;
+    default: break;
+  }
+  p.bytes = p.copy != Copy::kNone ? kCopyBytes : bytes < 4096 ? 4096 : bytes & ~INT64_C(4095);
   p.amount = static_cast<double>(p.bytes);
   return measure(&p, threads, seconds);
 }

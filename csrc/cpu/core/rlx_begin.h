@@ -44,6 +44,11 @@
 #endif
 #endif
 
+#if defined(__aarch64__)
+#define RLX_NEON 1
+#include <arm_neon.h>
+#endif
+
 // The target regions. A machine may run a twin only if it has every feature in the list of its region.
 #define RLX_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)

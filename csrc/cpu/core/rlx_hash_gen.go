@@ -6,4 +6,4 @@ package core
 
 // kernelsHash is the hash of the kernels.h of every family: it makes a change of them
 // visible to the Go build cache.
-const kernelsHash = "11338249695a693c4bca4bebd1929a1c"
+const kernelsHash = "e3ff1094bcceaea7c32abbc9ae1e3578"

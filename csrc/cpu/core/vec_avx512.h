@@ -124,6 +124,7 @@ RLX_FN vf scale2(vf p, vf n) { return {_mm512_scalef_ps(p.v, n.v)}; }
 
 constexpr int LOOKUP = 16;
 RLX_FN vf lookup(const float* t, vi i) { return {_mm512_permutexvar_ps(i.v, _mm512_load_ps(t))}; }
+RLX_FN vf lookup2(const float* t, vi i) { return {_mm512_permutex2var_ps(_mm512_load_ps(t), i.v, _mm512_load_ps(t + LOOKUP))}; }
 
 // ---- horizontal
 

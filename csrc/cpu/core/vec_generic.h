@@ -30,6 +30,7 @@
 //                               eq_i, gt_i (signed), to_f (rounds), to_i (halves to even, in range only)
 //   scale2(p, n)                p * 2^n for whole n in [-252, 254]: one rounding, overflow and underflow as IEEE
 //   lookup(t, i)                t[i] for i modulo LOOKUP, the length of the table t, which lies on 64 bytes
+//   lookup2(t, i)               the same for a table of 2 LOOKUP, where LANES is 16 alone
 //   sum(v), hmax(v)             over the lanes in one fixed tree; hmax is NaN if a lane is
 //   wide, narrow                vf to vd exactly, vd to vf with one rounding
 //   on vd                       + - * / sqrt fma raw_min raw_max trunc

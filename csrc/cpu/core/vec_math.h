@@ -41,6 +41,7 @@ template <class V, class... C> RLX_FN V poly(V x, double c, C... rest) { return 
 
 #include "vec_math_f64.h"
 #include "vec_math_exp.h"
+#include "vec_math_tanh.h"
 #include "vec_math_gelu.h"
 #include "vec_math_wide.h"
 #include "vec_math_trig.h"

@@ -1,4 +1,4 @@
-// vec_math_exp.h: exp, exp2, expm1, log, log1p, tanh, erf, erfc in f32: the functions that models are full of.
+// vec_math_exp.h: exp, exp2, expm1, log, log1p, erf, erfc in f32: the functions that models are full of.
 // Part of vec_math.h. Polynomials: csrc/cpu/test/fit_poly.py; the errors named here are theirs, relative, before the
 // roundings of the evaluation.
 //
@@ -88,18 +88,6 @@ RLX_FN vf log1p(vf x) {
   const vf fixed = select(lt(x, splat<vf>(0x1p25)), fma(c, pow2i(splat_i(0) - d.k), f), f);
   const vf y = log_corner(u, log_poly(fixed, to_f(d.k)));
   return select(lt(abs(x), splat<vf>(0x1p-25)), x, y);
-}
-
-// tanh: e / (e + 2) for e = e^2|x| - 1, 1 from x = 9.02 on. The reduction is that of exp for 2|x|, in units of |x|: n comes from
-// 2 log2(e) |x|, and |r| <= 0.1734. e^2r - 1 = 2r + r^2 P(r): 2^-26. 2.5 ULP.
-RLX_FN vf tanh(vf x) {
-  const vf a = raw_min(splat<vf>(10.0), abs(x)), magic = splat<vf>(ROUND_MAGIC), one = splat<vf>(1.0);
-  const vf t = fma(a, splat<vf>(2 * LOG2_E), magic), n = t - magic;
-  const vf r = fma(n, splat<vf>(-0.5 * LN2_LO), fma(n, splat<vf>(-0.5 * LN2_HI), a));
-  const vf p = fma(r * r, poly(r, 1.99999988, 1.33332348, 0.66667527, 0.267732292, 0.0888479725), r + r);
-  const vf s = pow2i(bits(t) - bits(magic));
-  const vf e = fma(s, p, s - one);
-  return copysign(e / (e + splat<vf>(2.0)), x);
 }
 
 // P with erf(x) = x + x P(x^2) on [0, 1]: 2^-29. Takes z = x^2.

@@ -337,6 +337,8 @@ Work work_of(const Command &c, int isa) {
 #if defined(RLX_X86)
   if (isa == ISA_AVX512) return work_in(c, lanes_avx512);
   if (isa == ISA_AVX2) return work_in(c, lanes_avx2);
+#elif defined(RLX_NEON)
+  if (isa == ISA_NEON) return work_in(c, lanes_neon);
 #endif
   (void)isa;
   return work_in(c, lanes_generic);
@@ -344,13 +346,17 @@ Work work_of(const Command &c, int isa) {
 
 Link link_of(const Command &c) {
   if (c.in[0].dtype != RLX_F32 || c.out[0].dtype != RLX_F32) return LINK_NONE;
-  if (c.op == RLX_OP_Activation) return attributes<rlx_ActivationAttrs>(c).fn == rlx_UnaryFn_relu ? LINK_RELU : LINK_NONE;
+  if (c.op == RLX_OP_Activation) {
+    const int64_t fn = attributes<rlx_ActivationAttrs>(c).fn;
+    return fn == rlx_UnaryFn_relu ? LINK_RELU : fn == rlx_UnaryFn_tanh ? LINK_TANH : LINK_CALL;
+  }
+  if (c.op == RLX_OP_Clamp) return LINK_CALL;
   if (c.op != RLX_OP_Binary) return LINK_NONE;
   switch (attributes<rlx_BinaryAttrs>(c).fn) {
     case rlx_BinaryFn_add: return LINK_ADD;
     case rlx_BinaryFn_sub: return LINK_SUB;
     case rlx_BinaryFn_mul: return LINK_MUL;
-    default: return LINK_NONE;
+    default: return LINK_CALL;
   }
 }
 
@@ -358,6 +364,8 @@ Loop pick_chain(int isa) {
 #if defined(RLX_X86)
   if (isa == ISA_AVX512) return lanes_avx512.chain;
   if (isa == ISA_AVX2) return lanes_avx2.chain;
+#elif defined(RLX_NEON)
+  if (isa == ISA_NEON) return lanes_neon.chain;
 #endif
   (void)isa;
   return lanes_generic.chain;
@@ -378,6 +386,8 @@ RLX_ENTRIES(generic)
 #if defined(RLX_X86)
 RLX_ENTRIES(avx2)
 RLX_ENTRIES(avx512)
+#elif defined(RLX_NEON)
+RLX_ENTRIES(neon)
 #endif
 
 Split heavy(const Call &c) { return {c.out(0).count, 512}; }

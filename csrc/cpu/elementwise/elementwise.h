@@ -12,13 +12,22 @@ constexpr int MAX_IN = 3;
 constexpr int BLOCK = 4096;       // bytes of one operand's block
 constexpr int HALF_BLOCK = 256;   // elements that the f16 and bf16 loops widen at a time
 
-constexpr int MAX_LINKS = 6;      // of a chain
+constexpr int MAX_LINKS = 24;     // of a chain
 
 struct Work;
 
-// Functions of two f32 that run in chains: v = in[0], then v = fn(v, in[k]), or fn(in[k], v) where turned, for k from 1 on. relu takes v alone.
-enum Link : int32_t { LINK_NONE = -1, LINK_ADD, LINK_SUB, LINK_MUL, LINK_TURNED_ADD, LINK_TURNED_SUB, LINK_TURNED_MUL, LINK_RELU };
-constexpr int LINK_TURNED = 3;
+// Functions of f32 that run in chains: v = in[0], then v = fn(v, in[k]), or fn(in[k], v) where turned, for k from 1 on. relu and tanh take v
+// alone, as may the function of a call, which is Work::call[k - 1]. take: v = in[k]; keep: in[k] = v. One: all elements of in[k] are the same.
+enum Link : int32_t {
+  LINK_NONE = -1,
+  LINK_ADD, LINK_SUB, LINK_MUL, LINK_CALL,
+  LINK_TURNED_ADD, LINK_TURNED_SUB, LINK_TURNED_MUL, LINK_TURNED_CALL,
+  LINK_RELU, LINK_TANH, LINK_TAKE, LINK_KEEP,
+  LINK_ONE_ADD = 16, LINK_ONE_SUB, LINK_ONE_MUL,
+  LINK_ONE_TURNED_ADD = 20, LINK_ONE_TURNED_SUB, LINK_ONE_TURNED_MUL
+};
+constexpr int LINK_TURNED = 4, LINK_ONE = 16;
+inline bool may_be_one(Link l) { return l <= LINK_TURNED_MUL && l % LINK_TURNED != LINK_CALL; }
 
 // Computes n elements of the result from n elements of each operand. out may be one of the operands.
 typedef void (*Loop)(const Work &w, const void *const *in, void *out, int64_t n);
@@ -32,6 +41,7 @@ struct Work {
   bool saturate = true;         // of Cast
   int links = 0;                // of a chain
   Link link[MAX_LINKS] = {};
+  const Work *call[MAX_LINKS] = {};
   bool stream = false;          // f32 results go past the caches
 };
 
@@ -71,6 +81,8 @@ struct Lanes {
 extern const Lanes lanes_generic;
 #if defined(RLX_X86)
 extern const Lanes lanes_avx2, lanes_avx512;
+#elif defined(RLX_NEON)
+extern const Lanes lanes_neon;
 #endif
 
 Loop pick_unary_f64(int fn);
@@ -87,6 +99,7 @@ Loop pick_binary_other(int fn, int dtype);
 Loop pick_compare_other(int fn, int dtype);
 Loop pick_fma_int(int dtype);
 Loop pick_clamp_int(int dtype);
+Loop pick_clamp_f64();
 Loop pick_fma(int dtype);    // f16, bf16, f64 and integers
 Loop pick_clamp(int dtype);  // f64 and integers
 Loop pick_copy(int size);

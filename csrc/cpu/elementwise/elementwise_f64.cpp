@@ -46,8 +46,16 @@ RLX_COMPARE_FLOAT_FNS(RLX_LOOP)
 RLX_UNARY_DERIV_FNS(RLX_LOOP)
 #undef RLX_LOOP
 
+// As max and min apart, zeros of both signs included.
+void clamp_loop(const Work &w, const void *const *in, void *out, int64_t n) {
+  const double *x = f64_of(in, 0), lo = w.alpha, hi = w.beta;
+  double *y = static_cast<double *>(out);
+  for (int64_t i = 0; i < n; i++) y[i] = fn_min<double>(fn_max<double>(x[i], lo), hi);
+}
+
 }  // namespace
 
+Loop pick_clamp_f64() { return clamp_loop; }
 Loop pick_unary_f64(int fn) {
   switch (fn) {
 #define RLX_CASE(f) case UNARY_##f: return unary_##f;

@@ -1,4 +1,4 @@
-// Bool and c64; Fma outside f32, Clamp of f64, and moves by element size.
+// Bool and c64; Fma outside f32, and moves by element size.
 #include "../core/rlx_begin.h"
 
 #include "elementwise.h"
@@ -106,16 +106,6 @@ void fma_f64_loop(const Work &, const void *const *in, void *out, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] = ::fma(a[i], b[i], c[i]);
 }
 
-// NaN fails both comparisons and stays.
-void clamp_f64_loop(const Work &w, const void *const *in, void *out, int64_t n) {
-  const double *x = of<double>(in, 0), lo = w.alpha, hi = w.beta;
-  double *y = static_cast<double *>(out);
-  for (int64_t i = 0; i < n; i++) {
-    const double v = x[i] < lo ? lo : x[i];
-    y[i] = v > hi ? hi : v;
-  }
-}
-
 }  // namespace
 
 Loop pick_copy(int size) {
@@ -171,7 +161,7 @@ Loop pick_fma(int dtype) {
   }
 }
 
-Loop pick_clamp(int dtype) { return dtype == RLX_F64 ? clamp_f64_loop : pick_clamp_int(dtype); }
+Loop pick_clamp(int dtype) { return dtype == RLX_F64 ? pick_clamp_f64() : pick_clamp_int(dtype); }
 
 }  // namespace elementwise
 }  // namespace rlx

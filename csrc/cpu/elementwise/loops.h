@@ -23,11 +23,28 @@ RLX_FN void put(float *y, vf v, bool &past) {
 
 const float *f32_of(const void *const *in, int k) { return static_cast<const float *>(in[k]); }
 
+// Functions that are one long chain of operations run on N vectors side by side: of(v) takes v[0] to v[N - 1].
+template <class F> struct together { static constexpr int N = 1; };
+
+template <class F> RLX_FN int64_t each_together(const float *x, float *y, int64_t n, bool &past) {
+  int64_t i = 0;
+  if constexpr (together<F>::N > 1)
+    for (; i + together<F>::N * LANES <= n; i += together<F>::N * LANES) {
+      vf v[together<F>::N];
+      for (int k = 0; k < together<F>::N; k++) v[k] = load(x + i + k * LANES);
+      together<F>::of(v);
+      for (int k = 0; k < together<F>::N; k++) put(y + i + k * LANES, v[k], past);
+    }
+  return i;
+}
+
 template <class F> RLX_FLAT void unary_loop(const Work &w, const void *const *in, void *out, int64_t n) {
   const float *x = f32_of(in, 0);
   float *y = static_cast<float *>(out);
   const vf alpha = splat<vf>(w.alpha), beta = splat<vf>(w.beta);
   bool past = streams(w, y);
+  const int64_t done = each_together<F>(x, y, n, past);
+  x += done, y += done, n -= done;
   RLX_EACH(n, put(y + i, F::of(load(x + i), alpha, beta), past), store_part(y + i, F::of(load_part(x + i, left), alpha, beta), left))
 }
 template <class F> RLX_FLAT void predicate_loop(const Work &w, const void *const *in, void *out, int64_t n) {
@@ -58,60 +75,119 @@ template <class F> RLX_FLAT void compare_loop(const Work &, const void *const *i
 }
 
 // Eight vectors go through the whole chain in registers. b(k) is vector k of the operand.
+#define RLX_EIGHT(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
 #define RLX_LINK(f) v0 = f(v0, b(0)), v1 = f(v1, b(1)), v2 = f(v2, b(2)), v3 = f(v3, b(3)), v4 = f(v4, b(4)), v5 = f(v5, b(5)), v6 = f(v6, b(6)), v7 = f(v7, b(7))
 #define RLX_TURNED(f) v0 = f(b(0), v0), v1 = f(b(1), v1), v2 = f(b(2), v2), v3 = f(b(3), v3), v4 = f(b(4), v4), v5 = f(b(5), v5), v6 = f(b(6), v6), v7 = f(b(7), v7)
-#define RLX_LINKS                                  \
-  case LINK_ADD: RLX_LINK(add); break;             \
-  case LINK_SUB: RLX_LINK(sub); break;             \
-  case LINK_MUL: RLX_LINK(mul); break;             \
-  case LINK_TURNED_ADD: RLX_TURNED(add); break;    \
-  case LINK_TURNED_SUB: RLX_TURNED(sub); break;    \
-  case LINK_TURNED_MUL: RLX_TURNED(mul); break;
+#define RLX_LINKS(one)                                         \
+  case one LINK_ADD: RLX_LINK(add); break;                     \
+  case one LINK_SUB: RLX_LINK(sub); break;                     \
+  case one LINK_MUL: RLX_LINK(mul); break;                     \
+  case one LINK_TURNED_ADD: RLX_TURNED(add); break;            \
+  case one LINK_TURNED_SUB: RLX_TURNED(sub); break;            \
+  case one LINK_TURNED_MUL: RLX_TURNED(mul); break;
+
+// max(v, 0), to the bit, in two steps.
+RLX_FN vf relu_link(vf v) { return select(le(v, splat<vf>(0.0)), splat<vf>(0.0), v); }
+RLX_FN void tanh_link(vf &a, vf &b, vf &c, vf &d) {
+  vf v[4] = {a, b, c, d};
+  tanh_of<4>(v);
+  a = v[0], b = v[1], c = v[2], d = v[3];
+}
+// Runs the function of a call over n elements of v, with p the other operand, if it takes one.
+RLX_FN void call_link(const Work &w, int k, float *v, const float *p, int64_t n) {
+  const void *in[MAX_IN] = {v, p, p};
+  if (w.link[k] == LINK_TURNED_CALL) in[0] = p, in[1] = v;
+  w.call[k]->loop(*w.call[k], in, v, n);
+}
+float *place_of(const void *const *in, int k) { return static_cast<float *>(const_cast<void *>(in[k])); }
 
 void chain_block(const Work &w, const void *const *in, float *y, int64_t i, bool past) {
   const float *x = f32_of(in, 0) + i;
+  if (past)  // long calls keep the processor from seeing the next loads
+    for (int k = 0; k < 8; k++) __builtin_prefetch(x + (24 + k) * LANES);
   vf v0 = load(x), v1 = load(x + LANES), v2 = load(x + 2 * LANES), v3 = load(x + 3 * LANES);
   vf v4 = load(x + 4 * LANES), v5 = load(x + 5 * LANES), v6 = load(x + 6 * LANES), v7 = load(x + 7 * LANES);
   for (int k = 0; k < w.links; k++) {
-    const float *p = f32_of(in, k + 1) + i;
+    float *p = place_of(in, k + 1) + i;
     switch (w.link[k]) {
 #define b(k) load(p + (k) * LANES)
-      RLX_LINKS
+      RLX_LINKS()
 #undef b
-#define b(k) splat<vf>(0.0)
-      default: RLX_LINK(max);
+#define b(k) splat<vf>(double(p[0]))
+      RLX_LINKS(LINK_ONE +)
 #undef b
+#define put_vector(k) store(to + (k) * LANES, v##k);
+#define get_vector(k) v##k = load(from + (k) * LANES);
+      case LINK_TAKE: {
+        const float *from = p;
+        RLX_EIGHT(get_vector)
+        break;
+      }
+      case LINK_KEEP: {
+        float *to = p;
+        RLX_EIGHT(put_vector)
+        break;
+      }
+      case LINK_CALL:
+      case LINK_TURNED_CALL: {
+        alignas(64) float held[8 * LANES];
+        float *to = held;
+        const float *from = held;
+        RLX_EIGHT(put_vector)
+        call_link(w, k, held, p, 8 * LANES);
+        RLX_EIGHT(get_vector)
+        break;
+      }
+#undef put_vector
+#undef get_vector
+      case LINK_TANH:
+        tanh_link(v0, v1, v2, v3);
+        tanh_link(v4, v5, v6, v7);
+        break;
+#define relu_vector(k) v##k = relu_link(v##k);
+      default: RLX_EIGHT(relu_vector)
+#undef relu_vector
     }
   }
   put(y, v0, past), put(y + LANES, v1, past), put(y + 2 * LANES, v2, past), put(y + 3 * LANES, v3, past);
   put(y + 4 * LANES, v4, past), put(y + 5 * LANES, v5, past), put(y + 6 * LANES, v6, past), put(y + 7 * LANES, v7, past);
 }
 RLX_FN vf some(const float *p, int n) { return n < LANES ? load_part(p, n) : load(p); }
-RLX_FN vf chain_of(const Work &w, const void *const *in, int64_t i, int n) {
+RLX_FN void put_some(float *p, vf v, int n) {
+  if (n < LANES) store_part(p, v, n);
+  else store(p, v);
+}
+void chain_rest(const Work &w, const void *const *in, float *y, int64_t i, int n) {
   vf v = some(f32_of(in, 0) + i, n);
   for (int k = 0; k < w.links; k++) {
-    const vf b = w.link[k] == LINK_RELU ? v : some(f32_of(in, k + 1) + i, n);
-    switch (w.link[k]) {
-      case LINK_ADD: v = add(v, b); break;
-      case LINK_SUB: v = sub(v, b); break;
-      case LINK_MUL: v = mul(v, b); break;
-      case LINK_TURNED_ADD: v = add(b, v); break;
-      case LINK_TURNED_SUB: v = sub(b, v); break;
-      case LINK_TURNED_MUL: v = mul(b, v); break;
-      default: v = max(v, splat<vf>(0.0));
+    float *p = place_of(in, k + 1) + i;
+    switch (w.link[k] & (LINK_ONE - 1)) {
+      case LINK_ADD: v = add(v, some(p, n)); break;
+      case LINK_SUB: v = sub(v, some(p, n)); break;
+      case LINK_MUL: v = mul(v, some(p, n)); break;
+      case LINK_TURNED_ADD: v = add(some(p, n), v); break;
+      case LINK_TURNED_SUB: v = sub(some(p, n), v); break;
+      case LINK_TURNED_MUL: v = mul(some(p, n), v); break;
+      case LINK_TAKE: v = some(p, n); break;
+      case LINK_KEEP: put_some(p, v, n); break;
+      case LINK_CALL:
+      case LINK_TURNED_CALL: {
+        alignas(64) float held[LANES];
+        store(held, v);
+        call_link(w, k, held, p, n);
+        v = load(held);
+        break;
+      }
+      case LINK_TANH: v = tanh(v); break;
+      default: v = relu_link(v);
     }
   }
-  return v;
+  put_some(y, v, n);
 }
 void chain_loop(const Work &w, const void *const *in, void *out, int64_t n) {
   float *y = static_cast<float *>(out);
   const bool past = streams(w, y);
   int64_t i = 0;
   for (; i + 8 * LANES <= n; i += 8 * LANES) chain_block(w, in, y + i, i, past);
-  for (; i < n; i += LANES) {
-    const int left = int(n - i < LANES ? n - i : LANES);
-    const vf v = chain_of(w, in, i, left);
-    if (left < LANES) store_part(y + i, v, left);
-    else store(y + i, v);
-  }
+  for (; i < n; i += LANES) chain_rest(w, in, y + i, i, int(n - i < LANES ? n - i : LANES));
 }

@@ -99,6 +99,8 @@ RLX_ENTRIES(generic)
 #if defined(RLX_X86)
 RLX_ENTRIES(avx2)
 RLX_ENTRIES(avx512)
+#elif defined(RLX_NEON)
+RLX_ENTRIES(neon)
 #endif
 
 Split spline_elements(const Call &c) { return {c.out(0).count, 128}; }

@@ -25,6 +25,8 @@ struct SplineLoops {
 extern const SplineLoops splines_generic;
 #if defined(RLX_X86)
 extern const SplineLoops splines_avx2, splines_avx512;
+#elif defined(RLX_NEON)
+extern const SplineLoops splines_neon;
 #endif
 
 }  // namespace elementwise

@@ -5,6 +5,10 @@
 RLX_UNARY_FLOAT_FNS(RLX_VALUE)
 RLX_UNARY_PREDICATE_FNS(RLX_VALUE)
 #undef RLX_VALUE
+template <> struct together<unary_tanh> {
+  static constexpr int N = 4;
+  static RLX_FN void of(vf *v) { tanh_of<N>(v); }
+};
 
 #define RLX_VALUE(f) \
   struct binary_##f { static RLX_FN vf of(vf a, vf b) { return fn_##f(a, b); } };

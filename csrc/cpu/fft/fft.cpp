@@ -9,14 +9,26 @@ namespace {
 
 int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// The passes of length m; false where a prime factor is too large for one.
-bool factor(Plan *p, int64_t m) {
-  p->m = m, p->passes = 0;
-  if (m % 8 == 0) p->radix[p->passes++] = 8, m /= 8;  // once: it makes the inner loops of the next passes long
-  for (; m % 4 == 0; m /= 4) p->radix[p->passes++] = 4;
-  for (int64_t f = 2; m > 1 && f <= MAX_PRIME; f++)
-    for (; m % f == 0; m /= f) p->radix[p->passes++] = int(f);
-  return m == 1;
+// The passes of length n; false where a prime factor is too large for one. As few passes as may be: eights, but for a last four or two of
+// them, as 16 is 4 by 4.
+bool factor(Passes *p, int64_t n) {
+  p->n = n, p->count = 0;
+  const auto add = [p, &n](int64_t f) { p->radix[p->count++] = int(f), n /= f; };
+  while (n % 8 == 0 && n % 32 != 16) add(8);
+  while (n % 4 == 0) add(4);
+  for (int64_t f = 2; n > 1 && f <= MAX_PRIME; f++)
+    while (n % f == 0) add(f);
+  return n == 1;
+}
+
+// Cuts long transforms in two of about the same length; false for short ones, and where a part would not fill a vector.
+bool split(Plan *p) {
+  if (p->m <= MOST_AT_ONCE) return false;
+  int64_t first = 1;
+  for (int64_t f = MOST_LANES; f * f <= p->m; f++)
+    if (p->m % f == 0) first = f;
+  if (first < MOST_LANES) return false;
+  return factor(&p->first, p->m / first) && factor(&p->second, first);
 }
 
 // The least length of at least `least` that short passes do.
@@ -58,23 +70,42 @@ Plan plan_of(const Command &c) {
   p.lines = lines_of(c.in[0], a.axis, c.out[0].dims[axis]);
   p.half = real && p.n % 2 == 0 && p.n > 2;
   p.length = p.half ? p.n / 2 : p.n;
-  if (!factor(&p, p.length)) {
+  p.m = p.length;
+  if (!factor(&p.whole, p.m)) {
     p.chirp = true;
-    factor(&p, smooth(2 * p.length - 1));
+    p.m = smooth(2 * p.length - 1);
+    factor(&p.whole, p.m);
   }
+  p.split = split(&p);
   return p;
 }
 
 Layout layout_of(const Plan &p, int threads) {
   Layout l = {};
-  l.roots = 0;
-  l.twiddles = l.roots + 2 * p.m;
-  l.chirp = l.twiddles + 2 * p.m;
-  l.image = l.chirp + (p.chirp ? 2 * p.length : 0);
-  l.turns = l.image + (p.chirp ? 2 * p.m : 0);
-  l.slots = l.turns + (p.half ? 2 * p.length : 0);
+  int64_t at = 0;
+  const auto take = [&at](int64_t numbers) {
+    const int64_t here = at;
+    at += (2 * numbers + MOST_LANES - 1) / MOST_LANES * MOST_LANES;
+    return here;
+  };
+  const auto stages = [&take](int64_t n) {
+    const int64_t here = take(n);
+    take(n);
+    return here;
+  };
+  l.first = stages(p.split ? p.first.n : p.m);
+  if (p.split) l.second = stages(p.second.n), l.turned = take(p.m);
+  if (p.chirp) l.chirp = take(p.length), l.image = take(p.m);
+  if (p.half) l.turns = take(p.length);
+  l.slots = at;
   l.width = p.m > p.length ? p.m : p.length + 1;  // bins of half a transform are one more
-  l.per_slot = 4 * l.width;
+  l.width = (l.width + MOST_LANES - 1) / MOST_LANES * MOST_LANES;
+  take(l.width), take(l.width);
+  l.lanes = at - l.slots;
+  const int64_t most = p.split ? (p.first.n > p.second.n ? p.first.n : p.second.n) : l.width <= 2 * MOST_AT_ONCE ? l.width : 0;
+  l.wide = (most + 1) * MOST_LANES;
+  take(l.wide), take(l.wide);
+  l.per_slot = at - l.slots;
   l.total = l.slots + threads * l.per_slot;
   return l;
 }

@@ -9,6 +9,7 @@ namespace fft {
 
 RLX_TARGET_AVX2_BEGIN
 namespace {
+constexpr int VECTOR = 32;
 #include "fft_body.h"
 }  // namespace
 

@@ -9,6 +9,7 @@ namespace fft {
 
 RLX_TARGET_AVX512_BEGIN
 namespace {
+constexpr int VECTOR = 64;
 #include "fft_body.h"
 }  // namespace
 

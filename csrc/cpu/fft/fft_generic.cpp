@@ -6,6 +6,7 @@
 namespace rlx {
 namespace fft {
 namespace {
+constexpr int VECTOR = 16;
 #include "fft_body.h"
 }  // namespace
 

@@ -20,7 +20,7 @@ int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 const BlockedSet &set_of(int isa, uint32_t dtype) {
-  const BlockedSets &s = of_isa<blocked_generic, blocked_avx2, blocked_avx512>(isa);
+  const BlockedSets &s = of_isa<blocked_generic, blocked_avx2, blocked_avx512, blocked_neon>(isa);
   switch (dtype) {
     case RLX_F16: return s.f16;
     case RLX_BF16: return s.bf16;
@@ -172,6 +172,8 @@ void matmul_blocked_generic(const Call &c, Range) { run<ISA_GENERIC>(c); }
 #if defined(RLX_X86)
 void matmul_blocked_avx2(const Call &c, Range) { run<ISA_AVX2>(c); }
 void matmul_blocked_avx512(const Call &c, Range) { run<ISA_AVX512>(c); }
+#elif defined(RLX_NEON)
+void matmul_blocked_neon(const Call &c, Range) { run<ISA_NEON>(c); }
 #endif
 
 }  // namespace matmul

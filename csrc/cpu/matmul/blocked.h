@@ -26,7 +26,7 @@ struct BlockedSet {
 };
 
 struct BlockedSets { BlockedSet f16, bf16, f64, u32, u64; };
-extern const BlockedSets blocked_generic, blocked_avx2, blocked_avx512;
+extern const BlockedSets blocked_generic, blocked_avx2, blocked_avx512, blocked_neon;
 
 }  // namespace matmul
 }  // namespace rlx

@@ -10,16 +10,16 @@ namespace rlx {
 namespace matmul {
 namespace {
 
-constexpr int64_t kDepth = 512;            // a panel of B is 64 KB: its lines pass through the first-level cache once per row panel
+constexpr int64_t kDepth = 1024;           // a panel of B is 128 KB: its lines pass through the first-level cache once per row panel
 constexpr int64_t kRowBlockFloats = 61440;  // a block of A, 240 KB: stays in the second-level cache
-constexpr int64_t kColBlock = 512;         // columns of a unit
+constexpr int64_t kColBlock = 1024;        // columns of a unit: each packs its rows of A
+constexpr int64_t kFinishFloats = 32768;   // of C that are finished together: 128 KB, still in the second-level cache
 constexpr int64_t kChunkFma = 1 << 16;     // about a microsecond: less is not worth handing to another thread
 constexpr int64_t kChunkPack = 1 << 14;    // elements
 constexpr int64_t kPackDepth = 1 << 13;    // rows of a panel packed between two looks at whether the run was cancelled
 constexpr int64_t kThinDepthFloats = 8192; // depth times rows when one row panel is all there is
 
 constexpr int64_t kLine = 64;              // bytes that one prefetch brings
-constexpr int64_t kAheadRows = 16;         // of B, for one row panel
 constexpr int64_t kAheadPanels = 4;        // of B, where each row is on a page of its own
 constexpr int64_t kPackedAColumns = 128;   // columns of a unit that pay for packing its rows of A
 constexpr int64_t kPageFloats = 1024;
@@ -213,9 +213,9 @@ void run_panel(const Block &x, int64_t q, int64_t k0, int64_t kc) {
   t.k = kc;
   t.load = k0 > 0;
   const bool thin = g->row_panels == 1;
-  const char *next = reinterpret_cast<const char *>(t.b) + (!thin ? g->k * cols * f : b_stride < kPageFloats ? kAheadRows * t.b_rs : kAheadPanels * cols * f);
-  t.ahead_step = thin ? t.b_rs : kLine;
-  if (g->widen != nullptr) next = reinterpret_cast<const char *>(t.b), t.ahead_step = 0;  // there is nothing to fetch
+  // The hardware follows rows that lie close together. Of several row panels the first ones fetch the next panel of B, a line per k.
+  const int64_t fetching = g->widen != nullptr ? 0 : !thin ? cols * f / kLine : b_stride < kPageFloats ? 0 : 1;
+  const char *next = reinterpret_cast<const char *>(t.b) + (thin ? kAheadPanels * cols * f : g->k * cols * f);
   const float *packed = x.s.a;
   for (int64_t p = x.p0; p < x.p1; p++) {
     const int64_t i = row_start(g, p), h = row_start(g, p + 1) - i;
@@ -223,24 +223,34 @@ void run_panel(const Block &x, int64_t q, int64_t k0, int64_t kc) {
     t.a_rs = g->pack_a ? f : g->a_rs * f;
     t.a_cs = g->pack_a ? h * f : g->a_cs * f;
     t.c = x.v.c + i * g->c_rs + j;
-    t.ahead = next + (p - x.p0) * kc * t.ahead_step;
+    const bool fetch = p - x.p0 < fetching;
+    t.ahead_step = !fetch ? 0 : thin ? t.b_rs : kLine;
+    t.ahead = fetch ? next + (p - x.p0) * kc * kLine : reinterpret_cast<const char *>(t.b);
     run_tile(g, &t, h, n, x.s.c);
     packed += h * kc;
   }
 }
 
+// Panels [q0, q1) of the block are complete.
+void finish(const Block &x, int64_t q0, int64_t q1) {
+  const GemmF32 *g = x.g;
+  const int64_t cols = g->tiles->cols, i0 = row_start(g, x.p0), i1 = row_start(g, x.p1), j = q0 * cols;
+  g->finish(g->finish_ctx, x.v.c - g->c, i0, j, i1 - i0, min64(q1 * cols, g->n) - j, x.v.c + i0 * g->c_rs + j, g->c_rs, x.slot);
+}
+
 void run_block(const Block &x, const volatile uint32_t *cancel) {
   const GemmF32 *g = x.g;
-  const int64_t i0 = row_start(g, x.p0), i1 = row_start(g, x.p1);
+  const int64_t rows = row_start(g, x.p1) - row_start(g, x.p0), group = max64(1, kFinishFloats / (rows * g->tiles->cols));
   int64_t k0 = 0;
   do {
     const int64_t kc = min64(g->kc, g->k - k0);
     if (g->pack_a) pack_rows_of_a(x, k0, kc);
-    for (int64_t q = x.q0; q < x.q1; q++) {
+    const bool ends = g->finish != nullptr && k0 + kc >= g->k;
+    for (int64_t q = x.q0, first = q; q < x.q1; q++) {
       run_panel(x, q, k0, kc);
-      if (g->finish == nullptr || k0 + kc < g->k) continue;
-      const int64_t j = q * g->tiles->cols;
-      g->finish(g->finish_ctx, x.v.c - g->c, i0, j, i1 - i0, min64(g->tiles->cols, g->n - j), x.v.c + i0 * g->c_rs + j, g->c_rs, x.slot);
+      if (!ends || (q + 1 < x.q1 && q + 1 - first < group)) continue;
+      finish(x, first, q + 1);
+      first = q + 1;
     }
     k0 += kc;
   } while (k0 < g->k && !cancelled(cancel));
@@ -262,7 +272,7 @@ void run_call(void *ctx, int64_t begin, int64_t end, int slot) {
 
 }  // namespace
 
-const TileSetF32 *gemm_tiles_f32(int isa) { return &of_isa<kTilesF32Generic, kTilesF32Avx2, kTilesF32Avx512>(isa); }
+const TileSetF32 *gemm_tiles_f32(int isa) { return &of_isa<kTilesF32Generic, kTilesF32Avx2, kTilesF32Avx512, kTilesF32Neon>(isa); }
 
 int64_t gemm_panel_cols() { return gemm_tiles_f32(isa_active())->cols; }
 
@@ -300,16 +310,17 @@ void gemm_f32_plan(GemmF32 *g, int threads) {
   if (in_place && g->b_rs >= kPageFloats) depth = height <= 4 ? kStridedDepth : 8 * kStridedDepth;
   else if (g->widen != nullptr) depth = kWidenDepth;
   else if (g->row_panels == 1 && g->packed_b != nullptr) depth = max64(kDepth, kThinDepthFloats / height);
-  g->kc = min64(max64(g->k, 1), depth);
+  g->kc = max64(1, ceil_div(g->k, ceil_div(max64(g->k, 1), depth)));  // blocks of one depth, or nearly so
   g->row_block = min64(g->row_panels, max64(1, kRowBlockFloats / (height * g->kc)));
   g->col_block = min64(g->col_panels, kColBlock / t->cols);
   split(g, threads);
   // One block of rows uses each panel of B once: it packs them itself, or one row panel takes them in place. Where more than one
   // would pack the same panel, all are packed first.
   g->b_shared = !held && !in_place && (g->row_blocks > 1 || g->b_matrices < g->matrices);
-  // Rows a multiple of a page apart share a cache set, which holds 8 of them.
+  // The tiles read rows of A where they lie, as fast as packed ones, unless their elements lie apart or the rows a multiple of a page:
+  // these share a cache set, which holds 8 of them.
   const bool crowded = height > 8 && g->a_rs % kPageFloats == 0;
-  g->pack_a = g->col_block * t->cols >= (crowded ? 2 * t->cols : kPackedAColumns) && (g->row_panels > 1 || crowded);
+  g->pack_a = g->col_block * t->cols >= (crowded ? 2 * t->cols : kPackedAColumns) && (crowded || (g->row_panels > 1 && g->a_cs != 1));
 
   if (g->b_shared) {
     g->pack_units = g->b_matrices * g->col_panels;

@@ -12,7 +12,7 @@
 #define STORE(i, r0, r1) "vmovups %%ymm" #r0 ",(%%rsi)\n\tvmovups %%ymm" #r1 ",32(%%rsi)\n\tadd %%rax,%%rsi\n\t"
 #define TOUCH(i, r0, r1) "prefetcht0 (%%rsi)\n\tadd %%rax,%%rsi\n\t"
 #define FMA(i, r0, r1) MUL##i(r0, r1)
-#define MULADD(at, t, r0, r1) \
+#define MULADD(at, t, r0, r1)                                                                                                               \
   "vbroadcastss " at ",%%ymm" #t "\n\tvfmadd231ps %%ymm12,%%ymm" #t ",%%ymm" #r0 "\n\tvfmadd231ps %%ymm13,%%ymm" #t ",%%ymm" #r1 "\n\t"
 #define MUL0(r0, r1) MULADD("(%%r8)", 14, r0, r1)
 #define MUL1(r0, r1) MULADD("(%%r8,%%r10)", 15, r0, r1)
@@ -28,14 +28,12 @@
 #define ROWS5(f) ROWS4(f) f(4, 8, 9)
 #define ROWS6(f) ROWS5(f) f(5, 10, 11)
 
-// Few rows stream b from far away into the first level; many rows take the next panel into the second meanwhile.
-#define FAR "prefetcht0 (%%r15)\n\t"
-#define NEAR "prefetcht1 (%%r15)\n\t"
-#define STEP(n, ahead)                                                                                                                      \
-  "vmovups (%%rsi),%%ymm12\n\tvmovups 32(%%rsi),%%ymm13\n\t" ahead "add %%rdx,%%rsi\n\tadd %%rax,%%r15\n\t" ROWS##n(FMA)                    \
+// Few rows fetch rows of b ahead, many rows the next panel meanwhile: a line per k into the second level. Into the first it was slower.
+#define STEP(n)                                                                                                                             \
+  "vmovups (%%rsi),%%ymm12\n\tvmovups 32(%%rsi),%%ymm13\n\tprefetcht1 (%%r15)\n\tadd %%rdx,%%rsi\n\tadd %%rax,%%r15\n\t" ROWS##n(FMA)       \
   "add %%r11,%%r8\n\tadd %%r11,%%r9\n\t"
 
-#define TILE(n, ahead)                                                                                                                      \
+#define TILE(n)                                                                                                                             \
   void tile##n(const TileF32 *t) {                                                                                                          \
     __asm__ volatile(                                                                                                                       \
         "mov 40(%0),%%rsi\n\tmov 48(%0),%%rax\n\tcmpq $0,64(%0)\n\tjne 1f\n\t"                                                              \
@@ -45,8 +43,8 @@
         "mov 24(%0),%%rsi\n\tmov 32(%0),%%rdx\n\tmov 56(%0),%%rcx\n\tmov 72(%0),%%r15\n\t"                                                  \
         "lea (%%r10,%%r10,2),%%r9\n\tadd %%r8,%%r9\n\t"                                                                                     \
         "mov 80(%0),%%rax\n\tsub $2,%%rcx\n\tjb 4f\n\t.p2align 5\n"                                                                         \
-        "3:\n\t" STEP(n, ahead) STEP(n, ahead) "sub $2,%%rcx\n\tjae 3b\n"                                                                   \
-        "4:\n\tadd $2,%%rcx\n\tjz 5f\n\t" STEP(n, NEAR)                                                                                     \
+        "3:\n\t" STEP(n) STEP(n) "sub $2,%%rcx\n\tjae 3b\n"                                                                                 \
+        "4:\n\tadd $2,%%rcx\n\tjz 5f\n\t" STEP(n)                                                                                           \
         "5:\n\tmov 40(%0),%%rsi\n\tmov 48(%0),%%rax\n\t" ROWS##n(STORE) "vzeroupper"                                                        \
         :                                                                                                                                   \
         : "r"(t)                                                                                                                            \
@@ -59,12 +57,12 @@ RLX_TARGET_AVX2_BEGIN
 namespace rlx {
 namespace matmul {
 namespace {
-TILE(1, FAR)
-TILE(2, FAR)
-TILE(3, FAR)
-TILE(4, NEAR)
-TILE(5, NEAR)
-TILE(6, NEAR)
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+TILE(5)
+TILE(6)
 }  // namespace
 }  // namespace matmul
 }  // namespace rlx

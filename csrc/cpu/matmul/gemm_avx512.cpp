@@ -45,7 +45,6 @@
 #define ROWS13(f) ROWS12(f) f(12, 24, 25)
 #define ROWS14(f) ROWS13(f) f(13, 26, 27)
 
-// Few rows stream b from far away, whole rows ahead into the first level; many rows take the next panel into the second meanwhile.
 // The left half alone, for last columns that fill no more: the same sums without the odd accumulators.
 #define HALF_ZERO(i, r0, r1) "vpxorq %%zmm" #r0 ",%%zmm" #r0 ",%%zmm" #r0 "\n\t"
 #define HALF_LOAD(i, r0, r1) "vmovups (%%rsi),%%zmm" #r0 "\n\tadd %%rax,%%rsi\n\t"
@@ -70,7 +69,8 @@
 #define WIDE_B "vmovups (%%rsi),%%zmm28\n\tvmovups 64(%%rsi),%%zmm29\n\t"
 #define HALF_B "vmovups (%%rsi),%%zmm28\n\t"
 
-#define FAR "prefetcht0 (%%r15)\n\tprefetcht0 64(%%r15)\n\t"
+// Few rows fetch whole rows of b ahead, many rows the next panel line by line meanwhile: into the second level. Into the first it was slower.
+#define FAR "prefetcht1 (%%r15)\n\tprefetcht1 64(%%r15)\n\t"
 #define NEAR "prefetcht1 (%%r15)\n\t"
 
 #define CODE(name, zero, touch, load, row_of_b, fma, store, ahead)                                                                          \

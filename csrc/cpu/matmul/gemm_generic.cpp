@@ -104,15 +104,16 @@ void pack_any(float *dst, int w, const float *src, int64_t sk, int64_t sj, int64
 // Blocks of 16 along k use each cache line of the source whole before the next column may evict it.
 void pack_columns(float *dst, int w, const float *src, int64_t sj, int64_t k, int n) {
   int64_t i = 0;
-  const int n4 = n & ~3;
   for (; i + 16 <= k; i += 16) {
     for (int j = 0; j < n; j++) __builtin_prefetch(src + j * sj + i + kPackAhead, 0, 2);
-    for (int j = 0; j < n4; j += 4)
+    for (int j0 = 0; j0 < n && n >= 4; j0 += 4) {
+      const int j = j0 + 4 <= n ? j0 : n - 4;  // the last four overlap those before
       for (int u = 0; u < 16; u += 4) {
         const float *s = src + j * sj + i + u;
         transpose4(dst + (i + u) * w + j, w, s, s + sj, s + 2 * sj, s + 3 * sj);
       }
-    for (int j = n4; j < w; j++)
+    }
+    for (int j = n >= 4 ? n : 0; j < w; j++)
       for (int u = 0; u < 16; u++) dst[(i + u) * w + j] = j < n ? src[j * sj + i + u] : 0;
   }
   pack_any(dst + i * w, w, src + i, 1, sj, k - i, n);

@@ -1,4 +1,4 @@
-// The register tiles under gemm.h, one set per instruction set. Attention and convolution use them directly.
+// The register tiles under gemm.h, one set per instruction set. Attention uses them directly.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct TileSetF32 {
   void (*half[kMaxTileRows + 1])(const TileF32 *);  // the first cols/2 columns only, same bits; null where a set has none
 };
 
-extern const TileSetF32 kTilesF32Generic, kTilesF32Avx2, kTilesF32Avx512;
+extern const TileSetF32 kTilesF32Generic, kTilesF32Avx2, kTilesF32Avx512, kTilesF32Neon;
 
 // The set for isa (an Isa); the generic one for a set without tiles of its own.
 const TileSetF32 *gemm_tiles_f32(int isa);

@@ -59,10 +59,25 @@ void matmul_f32(const Call &c, Range) {
 
 namespace {
 
-// A product of f32 takes the memory of a result of this dtype: each element is read there before a result is put in its place.
+bool is(const Operand &o, uint32_t slot, uint32_t index) { return o.slot == slot && o.index == index; }
+
+// Whether a command of the body reads the product after another one wrote result k.
+bool reads_late(const rlx_program &body, uint32_t k) {
+  bool written = false;
+  for (uint32_t i = 0; i < body.num_commands; i++) {
+    const Command &b = body.command(i);
+    for (uint32_t j = 0; j < b.num_in && written; j++)
+      if (is(b.in[j], RLX_INPUT, 0)) return true;
+    written |= is(b.out[0], RLX_OUTPUT, k);
+  }
+  return false;
+}
+
+// A product of f32 takes the memory of a result of this dtype, where each element is read before the result is put in its place.
 int result_for_product(const Command &c) {
+  const rlx_program &body = *static_cast<const rlx_program *>(body_of(c, 0));
   for (uint32_t k = 0; k < c.num_out; k++)
-    if (c.out[k].dtype == RLX_F32) return int(k);
+    if (c.out[k].dtype == RLX_F32 && !reads_late(body, k)) return int(k);
   return -1;
 }
 
@@ -77,7 +92,6 @@ region::Region region_of(const Command &c, const Operand &product) {
   r.box = region::box_of(product);
   r.first = &product;
   r.shift = 1;
-  r.rows = true;
   return r;
 }
 
@@ -87,14 +101,16 @@ struct Ending {
   char *const *results;
 };
 
+// The body over a block of the product, row by row; whole rows follow each other.
 void end_block(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *, int64_t c_rs, int slot) {
   const Ending &e = *static_cast<const Ending *>(ctx);
-  const int64_t tile = e.region.tile, begin = c_offset + i0 * c_rs + j0;
   char **table = e.region.enter(slot);
-  const int64_t wide = n < tile ? n : tile, high = n < tile ? tile / n : 1;
-  for (int64_t i = 0; i < m && !e.call.stopped(); i += high)
-    for (int64_t j = 0; j < n; j += wide)
-      e.region.run_rows(table, e.results, begin + i * c_rs + j, m - i < high ? m - i : high, n - j < wide ? n - j : wide, c_rs);
+  if (n == c_rs) n *= m, m = 1;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n && !e.call.stopped(); j += e.region.tile) {
+      const int64_t at = c_offset + (i0 + i) * c_rs + j0 + j;
+      e.region.run(table, e.results, at, n - j < e.region.tile ? n - j : e.region.tile, at);
+    }
 }
 
 // One column is a row of the transposed product, which has no blocks: the body follows then.

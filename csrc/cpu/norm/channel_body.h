@@ -35,7 +35,7 @@ template <class F> void group_rows(const Call &c, Range r) {
     const Scale s = layer_scale<F>(c, x, n, p.eps);
     const int64_t first = u % p.groups * channels;
     if (p.points == 1) {
-      affine_any<F, false>(x, y, n, s, c.has(1) ? c.in_ptr<T>(1) + first : nullptr, c.has(2) ? c.in_ptr<T>(2) + first : nullptr, false);
+      affine_any<F, false>(x, y, n, s, c.has(1) ? c.in_ptr<T>(1) + first : nullptr, c.has(2) ? c.in_ptr<T>(2) + first : nullptr);
       continue;
     }
     for (int64_t k = 0; k < channels && !c.stopped(); k++)

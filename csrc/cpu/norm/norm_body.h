@@ -17,24 +17,41 @@ template <class F> RLX_FN void put_row(typename F::T *y, vf v, bool past) {
   else F::put(y, v);
 }
 
-// The f64 total of f over n elements. f takes a vector and how many lanes of it count.
-template <class F, class Fn> RLX_FN double sum_row(const Call &c, const typename F::T *x, int64_t n, Fn f) {
+struct Moments {
+  double sum = 0, square = 0;
+};
+// Adds x - origin and its square, or for RMS the square alone, over n elements. beside(i) runs with each whole vector at element i.
+template <class F, bool RMS, class B> RLX_FN Moments moments(const Call &c, const typename F::T *x, int64_t n, vf origin, const B &beside) {
   const vf zero = splat<vf>(0.0);
-  double s = 0;
+  Moments m;
   for (int64_t at = 0; at < n && !leave_row(c, at); at += SUM_BLOCK) {
     const int64_t end = at + SUM_BLOCK < n ? at + SUM_BLOCK : n;
-    vf t[4] = {zero, zero, zero, zero};
+    vf s[4] = {zero, zero, zero, zero}, q[4] = {zero, zero, zero, zero};
+    auto add = [&](int k, vf d) {
+      if (!RMS) s[k] = s[k] + d;
+      q[k] = fma(d, d, q[k]);
+    };
     int64_t i = at;
-    for (; i + 4 * LANES <= end; i += 4 * LANES) {
-      t[0] = t[0] + f(F::get(x + i), LANES), t[1] = t[1] + f(F::get(x + i + LANES), LANES);
-      t[2] = t[2] + f(F::get(x + i + 2 * LANES), LANES), t[3] = t[3] + f(F::get(x + i + 3 * LANES), LANES);
+    for (; i + 4 * LANES <= end; i += 4 * LANES)
+      for (int k = 0; k < 4; k++) {
+        const vf v = F::get(x + i + k * LANES);
+        add(k, RMS ? v : v - origin);
+        beside(i + k * LANES);
+      }
+    for (; i + LANES <= end; i += LANES) {
+      const vf v = F::get(x + i);
+      add(0, RMS ? v : v - origin);
+      beside(i);
     }
-    for (; i + LANES <= end; i += LANES) t[0] = t[0] + f(F::get(x + i), LANES);
-    if (const int left = int(end - i); left > 0) t[1] = t[1] + f(F::get_part(x + i, left), left);
-    s += double(sum((t[0] + t[1]) + (t[2] + t[3])));
+    if (const int left = int(end - i); left > 0) add(1, keep(RMS ? F::get_part(x + i, left) : F::get_part(x + i, left) - origin, left, zero));
+    if (!RMS) m.sum += double(sum((s[0] + s[1]) + (s[2] + s[3])));
+    m.square += double(sum((q[0] + q[1]) + (q[2] + q[3])));
   }
-  return s;
+  return m;
 }
+struct Nothing {
+  RLX_FN void operator()(int64_t) const {}
+};
 
 // f32 holds the square of every middling number. Outside of that the sum is taken again in f64.
 RLX_FN bool in_range(double sum) { return sum > 1e-24 && sum < 1e36; }
@@ -51,82 +68,128 @@ template <class F> RLX_MATH double square_sum_f64(const Call &c, const typename 
 }
 
 struct Scale {
-  vf mean, rest, inv;  // y = ((x - mean) - rest) * inv
+  vf mean, minus, inv;  // y = (x - mean) * inv + minus
 };
 
-// The mean is found as x[0] plus the mean of x - x[0], exact in a constant row, and then corrected by the mean of the deviations.
-template <class F> Scale layer_scale(const Call &c, const typename F::T *x, int64_t n, double eps) {
+// What the sums are taken about: the mean of the first elements, or the first where there are few, or their sum overflows. Exact in a constant
+// row, which then has no variance.
+template <class F> RLX_FN vf origin_of(const typename F::T *x, int64_t n) {
   float first[LANES];
   store(first, F::get_part(x, 1));
-  const vf zero = splat<vf>(0.0), origin = splat<vf>(first[0]);
-  const double mean = first[0] + sum_row<F>(c, x, n, [=](vf v, int m) { return m == LANES ? v - origin : keep(v - origin, m, zero); }) / double(n);
-  const vf center = splat<vf>(mean);
-  const float rounded = float(mean);
-  const double rest = sum_row<F>(c, x, n, [=](vf v, int m) { return m == LANES ? v - center : keep(v - center, m, zero); }) / double(n);
-  const vf r = splat<vf>(rest);
-  double square = sum_row<F>(c, x, n, [=](vf v, int m) {
-    const vf d = (v - center) - r;
-    return m == LANES ? d * d : keep(d * d, m, zero);
-  });
-  if (!in_range(square)) square = square_sum_f64<F>(c, x, n, double(rounded) + rest);
-  return {center, r, splat<vf>(1.0 / ::sqrt(square / double(n) + eps))};
+  if (n < 4 * LANES) return splat<vf>(first[0]);
+  const float some = sum((F::get(x) + F::get(x + LANES)) + (F::get(x + 2 * LANES) + F::get(x + 3 * LANES))) / (4 * LANES);
+  return splat<vf>(some - some == 0 ? some : first[0]);
+}
+RLX_FN double lane_of(vf v) {
+  float t[LANES];
+  store(t, v);
+  return double(t[0]);
 }
 
-template <class F> Scale rms_scale(const Call &c, const typename F::T *x, int64_t n, double eps) {
-  double square = sum_row<F>(c, x, n, [](vf v, int) { return v * v; });  // lanes beyond the row are 0
+// The scale of a row from its sums about an origin. Where that is further from the mean than two standard deviations, which would cost digits,
+// the sums are taken again about the mean. The mean goes in two parts, of which the second is what the first has lost to rounding.
+template <class F> Scale layer_scale(const Call &c, const typename F::T *x, int64_t n, double eps, Moments m, vf origin) {
+  const double count = double(n);
+  if (!(m.sum * m.sum <= 4 * count * (m.square - m.sum * m.sum / count))) {
+    origin = splat<vf>(lane_of(origin) + m.sum / count);
+    m = moments<F, false>(c, x, n, origin, Nothing());
+  }
+  const double mean = lane_of(origin) + m.sum / count;
+  double square = m.square - m.sum * m.sum / count;
+  if (!in_range(square)) square = square_sum_f64<F>(c, x, n, mean);
+  const double inv = 1.0 / ::sqrt(square / count + eps), rest = mean - double(float(mean));
+  return {splat<vf>(mean), splat<vf>(-rest * inv), splat<vf>(inv)};
+}
+template <class F> Scale layer_scale(const Call &c, const typename F::T *x, int64_t n, double eps) {
+  const vf origin = origin_of<F>(x, n);
+  return layer_scale<F>(c, x, n, eps, moments<F, false>(c, x, n, origin, Nothing()), origin);
+}
+
+template <class F> Scale rms_scale(const Call &c, const typename F::T *x, int64_t n, double eps, double square) {
   if (!in_range(square)) square = square_sum_f64<F>(c, x, n, 0);
   return {splat<vf>(0.0), splat<vf>(0.0), splat<vf>(1.0 / ::sqrt(square / double(n) + eps))};
 }
 
-template <bool RMS> RLX_FN vf scaled(vf x, const Scale &s) {
-  if (RMS) return x * s.inv;
-  return ((x - s.mean) - s.rest) * s.inv;
+template <bool RMS> RLX_FN vf scaled(vf x, const Scale &s) { return RMS ? x * s.inv : fma(x - s.mean, s.inv, s.minus); }
+template <bool GAMMA, bool BETA> RLX_FN vf shifted(vf v, vf gamma, vf beta) {
+  if (GAMMA && BETA) return fma(v, gamma, beta);
+  return GAMMA ? v * gamma : BETA ? v + beta : v;
 }
 
 template <class F, bool RMS, bool GAMMA, bool BETA>
 void affine(const typename F::T *x, typename F::T *y, int64_t n, const Scale &scale, const typename F::T *gamma, const typename F::T *beta, bool past) {
   const Scale s = scale;
+  const vf none = splat<vf>(0.0);
   int64_t i = 0;
-  for (; i + LANES <= n; i += LANES) {
-    vf v = scaled<RMS>(F::get(x + i), s);
-    if (GAMMA) v = v * F::get(gamma + i);
-    if (BETA) v = v + F::get(beta + i);
-    put_row<F>(y + i, v, past);
-  }
-  if (const int left = int(n - i); left > 0) {
-    vf v = scaled<RMS>(F::get_part(x + i, left), s);
-    if (GAMMA) v = v * F::get_part(gamma + i, left);
-    if (BETA) v = v + F::get_part(beta + i, left);
-    F::put_part(y + i, v, left);
-  }
+  for (; i + LANES <= n; i += LANES)
+    put_row<F>(y + i, shifted<GAMMA, BETA>(scaled<RMS>(F::get(x + i), s), GAMMA ? F::get(gamma + i) : none, BETA ? F::get(beta + i) : none), past);
+  if (const int left = int(n - i); left > 0)
+    F::put_part(y + i, shifted<GAMMA, BETA>(scaled<RMS>(F::get_part(x + i, left), s), GAMMA ? F::get_part(gamma + i, left) : none,
+                                           BETA ? F::get_part(beta + i, left) : none), left);
 }
-template <class F, bool RMS> void affine_any(const typename F::T *x, typename F::T *y, int64_t n, const Scale &s, const typename F::T *gamma, const typename F::T *beta, bool past) {
-  if (gamma != nullptr && beta != nullptr) return affine<F, RMS, true, true>(x, y, n, s, gamma, beta, past);
-  if (gamma != nullptr) return affine<F, RMS, true, false>(x, y, n, s, gamma, beta, past);
-  if (beta != nullptr) return affine<F, RMS, false, true>(x, y, n, s, gamma, beta, past);
-  affine<F, RMS, false, false>(x, y, n, s, gamma, beta, past);
+template <class F, bool RMS> void affine_any(const typename F::T *x, typename F::T *y, int64_t n, const Scale &s, const typename F::T *gamma, const typename F::T *beta) {
+  if (gamma != nullptr && beta != nullptr) return affine<F, RMS, true, true>(x, y, n, s, gamma, beta, false);
+  if (gamma != nullptr) return affine<F, RMS, true, false>(x, y, n, s, gamma, beta, false);
+  if (beta != nullptr) return affine<F, RMS, false, true>(x, y, n, s, gamma, beta, false);
+  affine<F, RMS, false, false>(x, y, n, s, gamma, beta, false);
 }
+
+template <class F, bool RMS> Scale row_scale(const Call &c, const NormPlan &p, const typename F::T *x) {
+  if (RMS) return rms_scale<F>(c, x, p.n, p.eps, moments<F, true>(c, x, p.n, splat<vf>(0.0), Nothing()).square);
+  return layer_scale<F>(c, x, p.n, p.eps);
+}
+
+// Rows written past the caches: such stores take their time, so that each row is scaled beside the sums of the next.
+template <class F, bool RMS, bool GAMMA, bool BETA>
+void rows_past(const Call &c, const NormPlan &p, Range r, const typename F::T *gamma, const typename F::T *beta) {
+  const typename F::T *x = c.in_ptr<typename F::T>(0) + r.begin * p.n;
+  typename F::T *y = c.out_ptr<typename F::T>(0) + r.begin * p.n;
+  const vf none = splat<vf>(0.0);
+  Scale s = row_scale<F, RMS>(c, p, x);
+  for (int64_t row = r.begin + 1; row < r.end && !c.stopped(); row++, x += p.n, y += p.n) {
+    const typename F::T *next = x + p.n;
+    const vf origin = RMS ? none : origin_of<F>(next, p.n);
+    const Scale now = s;
+    const Moments m = moments<F, RMS>(c, next, p.n, origin, [&](int64_t i) {
+      const vf v = shifted<GAMMA, BETA>(scaled<RMS>(F::get(x + i), now), GAMMA ? F::get(gamma + i) : none, BETA ? F::get(beta + i) : none);
+      put_row<F>(y + i, v, true);
+    });
+    s = RMS ? rms_scale<F>(c, next, p.n, p.eps, m.square) : layer_scale<F>(c, next, p.n, p.eps, m, origin);
+  }
+  affine<F, RMS, GAMMA, BETA>(x, y, p.n, s, gamma, beta, true);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+template <class F, bool RMS> void rows_past_any(const Call &c, const NormPlan &p, Range r, const typename F::T *gamma, const typename F::T *beta) {
+  if (gamma != nullptr && beta != nullptr) return rows_past<F, RMS, true, true>(c, p, r, gamma, beta);
+  if (gamma != nullptr) return rows_past<F, RMS, true, false>(c, p, r, gamma, beta);
+  if (beta != nullptr) return rows_past<F, RMS, false, true>(c, p, r, gamma, beta);
+  rows_past<F, RMS, false, false>(c, p, r, gamma, beta);
+}
+
+constexpr int64_t ROW_PAST = 1 << 13;  // elements of rows that stay near while the next is read
 
 template <class F> void norm_rows(const Call &c, Range r) {
   typedef typename F::T T;
   const NormPlan p = norm_plan(c);
   T gammas[CHUNK], betas[CHUNK];
   const bool whole = (!c.has(1) || c.in(1).contiguous) && (!c.has(2) || c.in(2).contiguous);
-  const bool past = p.dense && past_caches<F>(c, p.n);
+  if (whole && p.dense && p.n <= ROW_PAST && r.begin < r.end && past_caches<F>(c, p.n)) {
+    const T *gamma = affine_chunk(c, 1, 0, p.n, gammas), *beta = affine_chunk(c, 2, 0, p.n, betas);
+    return p.rms ? rows_past_any<F, true>(c, p, r, gamma, beta) : rows_past_any<F, false>(c, p, r, gamma, beta);
+  }
   for (int64_t row = r.begin; row < r.end && !c.stopped(); row++) {
     const T *x = norm_row<T>(c, p, row);
     T *y = c.out_ptr<T>(0) + row * p.n;
-    const Scale s = p.rms ? rms_scale<F>(c, x, p.n, p.eps) : layer_scale<F>(c, x, p.n, p.eps);
+    const Scale s = p.rms ? row_scale<F, true>(c, p, x) : row_scale<F, false>(c, p, x);
     const int64_t chunk = whole ? PIECE_OF_LINE : CHUNK;
     for (int64_t i = 0; i < p.n; i += chunk) {
       if (i > 0 && i % PIECE_OF_LINE == 0 && c.stopped()) return;
       const int64_t n = p.n - i < chunk ? p.n - i : chunk;
       const T *gamma = affine_chunk(c, 1, i, n, gammas), *beta = affine_chunk(c, 2, i, n, betas);
-      if (p.rms) affine_any<F, true>(x + i, y + i, n, s, gamma, beta, past);
-      else affine_any<F, false>(x + i, y + i, n, s, gamma, beta, past);
+      if (p.rms) affine_any<F, true>(x + i, y + i, n, s, gamma, beta);
+      else affine_any<F, false>(x + i, y + i, n, s, gamma, beta);
     }
   }
-  if (past) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // ---- Softmax
@@ -143,22 +206,37 @@ template <class F> vf row_top(const typename F::T *x, int64_t n) {
   return splat<vf>(hmax(raw_max(raw_max(t[0], t[1]), raw_max(t[2], t[3]))));
 }
 
-// 2^(i / LOOKUP)
-alignas(64) constexpr float ROOTS_16[16] = {1.0f, 1.04427378f, 1.09050773f, 1.13878863f, 1.18920712f, 1.24185781f, 1.29683955f, 1.35425555f,
-                                            1.41421356f, 1.47682615f, 1.54221083f, 1.61049033f, 1.68179283f, 1.75625216f, 1.83400809f, 1.91520656f};
-alignas(64) constexpr float ROOTS_8[8] = {1.0f, 1.09050773f, 1.18920712f, 1.29683955f, 1.41421356f, 1.54221083f, 1.68179283f, 1.83400809f};
+// 2^(i / LOOKUP), less i in the highest bits of the mantissa: what adds the whole part of n / LOOKUP to the exponent adds that too.
+alignas(64) constexpr float ROOTS_16[16] = {1, 0.990886867, 0.982753873, 0.97564429, 0.969603539, 0.964678884, 0.960919797, 0.958377779,
+                                            0.957106769, 0.957163095, 0.958605409, 0.961495161, 0.965896428, 0.971876085, 0.979504049, 0.988853276};
+alignas(64) constexpr float ROOTS_8[8] = {1, 0.982753873, 0.969603539, 0.960919797, 0.957106769, 0.958605409, 0.965896428, 0.979504049};
 
-// exp for x <= 0: 2^(n / LOOKUP) e^r by a table and a short polynomial, 0 for x < -87. 1.2 ULP; the wider
-// steps of 8 entries take a square term that makes up for r^4 / 24.
-RLX_FN vf exp_below(vf x) {
-  if (LANES < 8) return exp(x);  // n has more bits than the reduction carries without a fused multiply-add
+// exp of U vectors of x <= 0: 2^(n / LOOKUP) e^r by a table and a short polynomial, 0 for x < -87. 1.2 ULP; the wider steps of 8 entries take
+// a square term that makes up for r^4 / 24.
+template <int U> RLX_FN void exp_below(vf *x) {
   constexpr double parts = LOOKUP;
   constexpr int shift = LOOKUP == 16 ? 19 : 20;  // the whole part of n / LOOKUP goes to the exponent
-  const vf magic = splat<vf>(ROUND_MAGIC), t = fma(x, splat<vf>(LOG2_E * parts), magic), n = t - magic;
-  const vf r = fma(n, splat<vf>(-LN2_LO / parts), fma(n, splat<vf>(-LN2_HI / parts), x));
-  const vf q = r * poly(r, 1.0, LOOKUP == 16 ? 0.5 : 0.500065, 0.16666667);
-  const vf root = from_bits(bits(lookup(LOOKUP == 16 ? ROOTS_16 : ROOTS_8, bits(t))) + (shl<shift>(bits(t)) & splat_i(-(1 << 23))));
-  return select(lt(x, splat<vf>(-87.0)), splat<vf>(0.0), fma(root, q, root));
+  const vf magic = splat<vf>(ROUND_MAGIC), one = splat<vf>(1.0);
+  vf t[U], r[U], q[U];
+  for (int k = 0; k < U; k++) {
+    if (LANES < 8) {  // n has more bits than the reduction carries without a fused multiply-add
+      x[k] = exp(x[k]);
+      continue;
+    }
+    t[k] = fma(x[k], splat<vf>(LOG2_E * parts), magic);
+    const vf n = t[k] - magic;
+    r[k] = fma(n, splat<vf>(-LN2_LO / parts), fma(n, splat<vf>(-LN2_HI / parts), x[k]));
+    q[k] = fma(splat<vf>(0.16666667), r[k], splat<vf>(LOOKUP == 16 ? 0.5 : 0.500065));
+  }
+  for (int k = 0; k < U && LANES >= 8; k++) q[k] = r[k] * fma(q[k], r[k], one);
+  for (int k = 0; k < U && LANES >= 8; k++) {
+    const vf root = from_bits(bits(lookup(LOOKUP == 16 ? ROOTS_16 : ROOTS_8, bits(t[k]))) + shl<shift>(bits(t[k])));
+    x[k] = select(lt(x[k], splat<vf>(-87.0)), splat<vf>(0.0), fma(root, q[k], root));
+  }
+}
+RLX_FN vf exp_below(vf x) {
+  exp_below<1>(&x);
+  return x;
 }
 
 // A row of exponentials that is not scaled yet: y = e * inv.
@@ -167,6 +245,17 @@ template <class F> struct Unscaled {
   typename F::T *y;
   vf inv;
 };
+
+// U vectors of exponentials, added to a and b in turns.
+template <class F, int U> RLX_FN void exps_of(const typename F::T *x, float *e, vf top, vf &a, vf &b) {
+  vf v[U];
+  for (int k = 0; k < U; k++) v[k] = F::get(x + k * LANES) - top;
+  exp_below<U>(v);
+  for (int k = 0; k < U; k += 2) {
+    a = a + v[k], b = b + v[k + 1];
+    if (F::DIRECT) store(e + k * LANES, v[k]), store(e + (k + 1) * LANES, v[k + 1]);
+  }
+}
 
 // e = exp(x - top) of a row, and the f64 total of it. Without e (f16 and bf16 would lose digits) it is computed again when it is scaled.
 // The row before, if any, is scaled beside it: stores past the caches take their time, which the exponentials fill.
@@ -177,15 +266,18 @@ template <class F> double exp_row(const Call &c, const typename F::T *x, float *
     const int64_t end = at + SUM_BLOCK < n ? at + SUM_BLOCK : n;
     vf a = zero, b = zero;
     int64_t i = at;
-    for (; i + 2 * LANES <= end; i += 2 * LANES) {
-      const vf u = exp_below(F::get(x + i) - top), v = exp_below(F::get(x + i + LANES) - top);
-      a = a + u, b = b + v;
-      if (F::DIRECT) store(e + i, u), store(e + i + LANES, v);
-      if (F::DIRECT && before.y != nullptr) {
-        put_row<F>(before.y + i, load(before.e + i) * before.inv, true);
-        put_row<F>(before.y + i + LANES, load(before.e + i + LANES) * before.inv, true);
-        __builtin_prefetch(x + n + i), __builtin_prefetch(x + n + i + LANES);
+    for (; i + 4 * LANES <= end; i += 4 * LANES) {
+      exps_of<F, 4>(x + i, F::DIRECT ? e + i : nullptr, top, a, b);
+      if (!F::DIRECT || before.y == nullptr) continue;
+      for (int k = 0; k < 4 * LANES; k += LANES) {
+        put_row<F>(before.y + i + k, load(before.e + i + k) * before.inv, true);
+        __builtin_prefetch(x + n + i + k);
       }
+    }
+    for (; i + 2 * LANES <= end; i += 2 * LANES) {
+      exps_of<F, 2>(x + i, F::DIRECT ? e + i : nullptr, top, a, b);
+      if (!F::DIRECT || before.y == nullptr) continue;
+      for (int k = 0; k < 2 * LANES; k += LANES) put_row<F>(before.y + i + k, load(before.e + i + k) * before.inv, true);
     }
     for (; i < end; i += LANES) {
       const int left = int(end - i < LANES ? end - i : LANES);

@@ -10,8 +10,7 @@ namespace rlx {
 namespace quant {
 
 constexpr int CHUNK_K = 256;
-constexpr int ROW_BLOCK = 32;     // rows of x that share a decoded chunk
-constexpr int COLUMN_BLOCK = 16;  // outputs of a unit of work where weights lie in rows; CHUNK_K of them elsewhere
+constexpr int COLUMN_BLOCK = 24;  // outputs of a unit of work where weights lie in rows; CHUNK_K of them elsewhere
 
 // The operands of a DequantMatMul, and how they lie.
 struct Packed {

@@ -1,6 +1,6 @@
-// packed_body.h: DequantMatMul. Weights are decoded a chunk at a time and used for all rows of a block of x. Contract: products of f32,
-// summed in f32 over chunks of 256 along k and in f64 over the chunks, in one order for every split; on the GEMM engine in f32 over all of k. Text for the anonymous namespace of
-// an instruction set, after vec_<isa>.h, forms.h and step.h.
+// packed_body.h: DequantMatMul. Weights in rows: rows_body.h. Weights that lie as [k, n] are decoded a chunk at a time and used for all rows of a
+// block of x. Contract of these: products of f32, summed in f32 over chunks of 256 along k and in f64 over the chunks, in one order for every split; on
+// the GEMM engine in f32 over all of k. Text for the anonymous namespace of an instruction set, after vec_<isa>.h, forms.h, step.h and rows_body.h.
 
 constexpr int CHUNK_ROWS = 16;  // rows of x that share decoded weights where those lie as [k, n]
 constexpr int DEPTH = 4;        // rows of weights that are added together
@@ -17,46 +17,6 @@ void widen_units(void *ctx, int64_t begin, int64_t end, int) {
   const Job &j = *static_cast<const Job *>(ctx);
   const uint16_t *x = j.c->in_ptr<uint16_t>(0) + begin;
   (j.c->in(0).dtype == RLX_F16 ? take<f16_form> : take<bf16_form>)(j.wide + begin, x, 1, end - begin);
-}
-
-void put_sum(const Call &c, int64_t at, double v) {
-  switch (c.out(0).dtype) {
-    case RLX_F16: c.out_ptr<uint16_t>(0)[at] = elementwise::f16_from_f64(double(float(v))); break;
-    case RLX_BF16: c.out_ptr<uint16_t>(0)[at] = elementwise::bf16_from_f64(double(float(v))); break;
-    default: c.out_ptr<float>(0)[at] = float(v); break;
-  }
-}
-
-float dot(const float *x, const float *w, int n) {
-  vf a = splat<vf>(0.0), b = a, c = a, d = a;
-  int i = 0;
-  for (; i + 4 * LANES <= n; i += 4 * LANES) {
-    a = fma(load(x + i), load(w + i), a), b = fma(load(x + i + LANES), load(w + i + LANES), b);
-    c = fma(load(x + i + 2 * LANES), load(w + i + 2 * LANES), c), d = fma(load(x + i + 3 * LANES), load(w + i + 3 * LANES), d);
-  }
-  for (; i + LANES <= n; i += LANES) a = fma(load(x + i), load(w + i), a);
-  if (i < n) b = fma(load_part(x + i, n - i), load_part(w + i, n - i), b);
-  return sum((a + b) + (c + d));
-}
-
-// Weights in rows: a row of them with each row of x.
-void row_units(void *ctx, int64_t begin, int64_t end, int) {
-  const Job &j = *static_cast<const Job *>(ctx);
-  const Packed &p = j.p;
-  alignas(64) float w[CHUNK_K];
-  for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
-    const int64_t first = u % j.row_blocks * ROW_BLOCK, last = first + ROW_BLOCK < j.m ? first + ROW_BLOCK : j.m;
-    const int64_t column = u / j.row_blocks * COLUMN_BLOCK, stop = column + COLUMN_BLOCK < p.n ? column + COLUMN_BLOCK : p.n;
-    for (int64_t o = column; o < stop; o++) {
-      double sums[ROW_BLOCK] = {};
-      for (int64_t k = 0; k < p.k; k += CHUNK_K) {
-        const int n = int(p.k - k < CHUNK_K ? p.k - k : CHUNK_K);
-        decode_row(p, o, k, n, w);
-        for (int64_t i = first; i < last; i++) sums[i - first] += double(dot(j.x + i * p.k + k, w, n));
-      }
-      for (int64_t i = first; i < last; i++) put_sum(*j.c, i * p.n + o, sums[i - first]);
-    }
-  }
 }
 
 // part[i] += x[0] * w[0][i] + ..., in this order, over a few rows of weights.
@@ -93,12 +53,6 @@ void across_units(void *ctx, int64_t begin, int64_t end, int) {
     for (int r = 0; r < rows; r++)
       for (int i = 0; i < n; i++) put_sum(*j.c, (first + r) * p.n + column + i, sums[r][i]);
   }
-}
-
-RLX_FN vf codes_at(const int8_t *w) {
-  int32_t codes[LANES];
-  for (int i = 0; i < LANES; i++) codes[i] = w[i];
-  return to_f(load_i(codes));
 }
 
 // Rows of one panel that share their scales and zeros: codes times the scales, or minus the zeros first.
@@ -147,7 +101,7 @@ void dequant_matmul(const Call &c) {
     c.parallel(j.m * j.p.k, 1 << 13, widen_units, &j);
     j.x = j.wide;
   }
-  const int64_t rows = j.p.rows ? ROW_BLOCK : CHUNK_ROWS, columns = j.p.rows ? COLUMN_BLOCK : CHUNK_K;
-  j.row_blocks = (j.m + rows - 1) / rows;
-  c.parallel(j.row_blocks * ((j.p.n + columns - 1) / columns), 1 + 32768 / (j.p.k * columns + 1), j.p.rows ? row_units : across_units, &j);
+  if (j.p.rows) return by_rows(c, j.p, j.x, j.m);
+  j.row_blocks = (j.m + CHUNK_ROWS - 1) / CHUNK_ROWS;
+  c.parallel(j.row_blocks * ((j.p.n + CHUNK_K - 1) / CHUNK_K), 1 + 32768 / (j.p.k * CHUNK_K + 1), across_units, &j);
 }

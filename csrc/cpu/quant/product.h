@@ -36,7 +36,7 @@ struct Tile {
   const int32_t *start;
   int32_t *c;
   int64_t c_step;        // elements
-  const char *ahead;     // memory to fetch meanwhile, a line or two a group
+  const char *ahead;     // memory to fetch meanwhile, a line a group
   int64_t ahead_step;
 };
 typedef void (*RunTile)(const Tile &);
@@ -53,12 +53,14 @@ struct TileSet {
   void (*finish)(const Requant &q, void *y, int64_t at, const int32_t *sums, int32_t add, int n, int64_t channel, int step);
 };
 
-extern const TileSet tiles_generic, tiles_avx2, tiles_avx512, tiles_vnni;
+extern const TileSet tiles_generic, tiles_avx2, tiles_avx512, tiles_vnni, tiles_neon, tiles_dot;
 inline const TileSet &tiles_of(int isa) {
 #if defined(RLX_X86)
   if (isa == ISA_AVX512 && isa_has_avx512_vnni()) return tiles_vnni;
+#elif defined(RLX_NEON)
+  if (isa == ISA_NEON && isa_has_neon_dot()) return tiles_dot;
 #endif
-  return matmul::of_isa<tiles_generic, tiles_avx2, tiles_avx512>(isa);
+  return matmul::of_isa<tiles_generic, tiles_avx2, tiles_avx512, tiles_neon>(isa);
 }
 
 inline int64_t groups_of(const TileSet &s, int64_t k) { return (k + s.group - 1) / s.group; }

@@ -4,12 +4,11 @@
 constexpr int COLUMNS = 2 * LANES_Q;
 
 // Into the second level: what lies there in order, the machine itself brings to the first.
-RLX_FN void fetch(const char *at, bool two) {
+RLX_FN void fetch(const char *at) {
 #if defined(RLX_X86)
   _mm_prefetch(at, _MM_HINT_T1);
-  if (two) _mm_prefetch(at + 64, _MM_HINT_T1);
 #endif
-  (void)at, (void)two;
+  (void)at;
 }
 
 struct Wide {
@@ -25,10 +24,9 @@ struct Windows : Wide {
   static RLX_FN vq add(vq c, vq a, vq b) { return add_groups(c, b, a); }
 };
 
-// Few rows stream b from far away, and one row needs more sums at once than it has; many rows fetch the next panel meanwhile.
+// One row needs more sums at once than it has.
 template <int H, class Panel> void tile(const Tile &t) {
   constexpr int U = H == 1 ? 2 : 1;
-  constexpr bool STREAM = H <= 4;
   vq sum[U][H][2];
   const vq u0 = load_q(t.start), v0 = load_q(t.start + LANES_Q), zero = splat_q(0);
 #pragma GCC unroll 4
@@ -42,7 +40,7 @@ template <int H, class Panel> void tile(const Tile &t) {
   for (int i = 0; i < H; i += 3) row[i / 3] = t.a + i * step;
   const auto group = [&](int k, int64_t at) __attribute__((always_inline)) {
     const vq u = Panel::get(b), v = Panel::get(b + Panel::BYTES);
-    fetch(ahead, STREAM);
+    fetch(ahead);
     b += 2 * Panel::BYTES, ahead += t.ahead_step;
 #pragma GCC unroll 16
     for (int i = 0; i < H; i++) {

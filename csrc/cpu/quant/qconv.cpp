@@ -159,6 +159,8 @@ void qconv_generic(const Call &c, Range) { run<ISA_GENERIC>(c); }
 #if defined(RLX_X86)
 void qconv_avx2(const Call &c, Range) { run<ISA_AVX2>(c); }
 void qconv_avx512(const Call &c, Range) { run<ISA_AVX512>(c); }
+#elif defined(RLX_NEON)
+void qconv_neon(const Call &c, Range) { run<ISA_NEON>(c); }
 #endif
 
 }  // namespace quant

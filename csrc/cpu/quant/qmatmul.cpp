@@ -1,5 +1,5 @@
-// QMatMul: rows of x and panels of w, then tiles (product.h). Contract: sums modulo 2^32, so that neither order nor blocking changes a result;
-// one f32 product and one rounding to the result's dtype.
+// QMatMul: rows of x, where they do not lie so already, and panels of w, then tiles (product.h). Contract: sums modulo 2^32, so that neither order nor
+// blocking changes a result; one f32 product and one rounding to the result's dtype.
 #include "../core/rlx_begin.h"
 
 #include "../core/pool.h"
@@ -14,7 +14,7 @@ constexpr int64_t BLOCK_PANELS = 16;
 constexpr int64_t WIDE_BYTES = 256 << 10;   // a larger panel is read as bytes by each tile
 constexpr int64_t CHUNK = 1 << 17;          // products of a piece of work
 constexpr int64_t CHUNK_PACK = 1 << 14;     // codes
-constexpr int64_t LINE = 64, AHEAD = 4096;  // bytes
+constexpr int64_t LINE = 64;                // bytes
 
 int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -30,15 +30,23 @@ struct Job {
   int64_t col_block, row_block;      // panels of a unit
   int64_t col_blocks, row_blocks;
   bool wide;                         // panels are widened once for all rows of a unit
+  bool in_place;                     // rows are read where they lie in x
   const void *codes;                 // of w
   char *panel_at;                    // what pack_w fills
   const char *packed;                // panels, then the sums of their columns
-  char *rows, *slots;
+  const char *rows;
+  char *packed_rows, *slots;
   int32_t *row_sums;                 // times minus the zero point of w; null where that is 0
   const Call *c;
   Requant q;
   const int32_t *bias;
 };
+
+// Whether rows of x are rows of the set as they lie. Those of a tile must not fall into few sets of the cache: see row_bytes.
+bool lies_ready(const Job &j) {
+  if (j.set->code_bytes != 1 || j.x.flip != 0 || j.w.zero != 0 || j.k % j.set->group != 0) return false;
+  return j.m <= 4 || j.k % 2048 != 0;
+}
 
 // Halves the blocks until there are several units a thread, but leaves a chunk in each.
 void cut(Job *j, int threads) {
@@ -62,7 +70,8 @@ Job job_of(const Command &c, int isa, int threads) {
   j.k = c.in[1].dims[0], j.n = c.in[1].dims[1], j.groups = groups_of(s, j.k);
   j.m = j.n > 0 ? c.out[0].count / j.n : 0;
   j.x = to_unsigned(c.in[0].dtype, a.x_zero_point), j.w = to_signed(c.in[1].dtype, a.w_zero_point);
-  j.row_step = row_bytes(s, j.k), j.panel_step = byte_panel(s, j.k);
+  j.in_place = lies_ready(j);
+  j.row_step = j.in_place ? j.k : row_bytes(s, j.k), j.panel_step = byte_panel(s, j.k);
   j.panels = ceil_div(j.n, s.columns), j.row_panels = ceil_div(j.m, s.rows);
   j.wide = s.widen != nullptr && j.row_panels > 1 && wide_panel(s, j.k) <= WIDE_BYTES;
   cut(&j, threads);
@@ -71,7 +80,7 @@ Job job_of(const Command &c, int isa, int threads) {
 
 // Parts of the scratch.
 int64_t packed_bytes(const Job &j) { return aligned(j.panels * j.panel_step) + j.panels * j.set->columns * int64_t(sizeof(int32_t)); }
-int64_t rows_bytes(const Job &j) { return aligned(j.m * j.row_step); }
+int64_t rows_bytes(const Job &j) { return j.in_place ? 0 : aligned(j.m * j.row_step); }
 int64_t sums_bytes(const Job &j) { return j.w.zero == 0 ? 0 : aligned(j.m * int64_t(sizeof(int32_t))); }
 int64_t slot_bytes(const Job &j) { return j.wide ? aligned(wide_panel(*j.set, j.k)) : 0; }
 int64_t grain_of(const Job &j, int64_t lines) { return 1 + CHUNK_PACK / (j.k * lines + 1); }
@@ -93,7 +102,7 @@ void pack_w(void *ctx, int64_t begin, int64_t end, int) {
 void pack_x(void *ctx, int64_t begin, int64_t end, int) {
   const Job &j = *static_cast<const Job *>(ctx);
   for (int64_t i = begin; i < end; i++) {
-    const int32_t sum = pack_row<uint8_t>(*j.set, j.rows + i * j.row_step, j.c->in_ptr<char>(0) + i * j.k, j.k, j.x.flip);
+    const int32_t sum = pack_row<uint8_t>(*j.set, j.packed_rows + i * j.row_step, j.c->in_ptr<char>(0) + i * j.k, j.k, j.x.flip);
     if (j.row_sums != nullptr) j.row_sums[i] = int32_t(-uint32_t(j.w.zero) * uint32_t(sum));
   }
 }
@@ -117,9 +126,9 @@ void columns(const Job &j, int64_t q, int64_t p0, int64_t p1, int slot) {
   for (int64_t p = p0; p < p1 && !j.c->stopped(); p++) {
     const int64_t i = row_start(j, p), h = row_start(j, p + 1) - i;
     const int64_t fetched = (p - p0) * j.groups * LINE;
-    t.ahead = h > 4 ? panel + j.panel_step + fetched : panel + AHEAD;
-    t.ahead_step = h > 4 ? LINE : s.group * w;
-    if (h > 4 && fetched >= j.panel_step) t.ahead = panel, t.ahead_step = 0;
+    // Few rows read the panel as fast as it comes, and the machine sees that: fetches of ours would slow it down.
+    const bool fetch = h > 4 && fetched < j.panel_step;
+    t.ahead = fetch ? panel + j.panel_step + fetched : panel, t.ahead_step = fetch ? LINE : 0;
     t.a = j.rows + i * j.row_step;
     t.c = direct ? j.c->out_ptr<int32_t>(0) + i * j.n + q * w : spare;
     t.c_step = direct ? j.n : w;
@@ -144,15 +153,16 @@ template <int Isa> void run(const Call &c) {
   j.c = &c, j.codes = c.in_ptr<void>(1), j.bias = operand<int32_t>(c, 2);
   j.q = {c.out(0).dtype, ends_of(c.out(0).dtype), int32_t(a.out_zero_point), float(a.multiplier), operand<float>(c, 3)};
   j.packed = static_cast<const char *>(c.cmd->packed);
-  j.rows = static_cast<char *>(c.scratch);
-  j.slots = j.rows + rows_bytes(j) + sums_bytes(j);
-  if (j.w.zero != 0) j.row_sums = reinterpret_cast<int32_t *>(j.rows + rows_bytes(j));
+  j.packed_rows = static_cast<char *>(c.scratch);
+  j.rows = j.in_place ? c.in_ptr<char>(0) : j.packed_rows;
+  j.slots = j.packed_rows + rows_bytes(j) + sums_bytes(j);
+  if (j.w.zero != 0) j.row_sums = reinterpret_cast<int32_t *>(j.packed_rows + rows_bytes(j));
   if (j.packed == nullptr) {
     j.packed = j.panel_at = j.slots;
     j.slots += aligned(packed_bytes(j));
     c.parallel(j.panels, grain_of(j, j.set->columns), pack_w, &j);
   }
-  c.parallel(j.m, grain_of(j, 1), pack_x, &j);
+  if (!j.in_place) c.parallel(j.m, grain_of(j, 1), pack_x, &j);
   c.parallel(j.row_blocks * j.col_blocks, 1 + CHUNK / (j.row_block * j.col_block * j.set->rows * j.set->columns * j.k + 1), units, &j);
 }
 
@@ -180,6 +190,8 @@ void qmatmul_generic(const Call &c, Range) { run<ISA_GENERIC>(c); }
 #if defined(RLX_X86)
 void qmatmul_avx2(const Call &c, Range) { run<ISA_AVX2>(c); }
 void qmatmul_avx512(const Call &c, Range) { run<ISA_AVX512>(c); }
+#elif defined(RLX_NEON)
+void qmatmul_neon(const Call &c, Range) { run<ISA_NEON>(c); }
 #endif
 
 }  // namespace quant

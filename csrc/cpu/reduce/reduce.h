@@ -13,13 +13,15 @@
 namespace rlx {
 namespace reduce {
 
+constexpr int64_t MAX_ABS = 64;  // what a region that takes the greatest magnitude runs as: max of |x|, f32 alone
+
 struct Plan {
   int kept = 0, reduced = 0;  // ranks
   int64_t kept_dims[RLX_MAX_RANK] = {}, kept_strides[1][RLX_MAX_RANK] = {};
   int64_t dims[RLX_MAX_RANK] = {}, strides[1][RLX_MAX_RANK] = {};
   int64_t start = 0;            // of the first reduced element, seen from the element of x with all indices 0
   int64_t count = 1, n = 1;     // results; elements that each is made of
-  int64_t fn = 0;               // rlx_ReduceFn
+  int64_t fn = 0;               // rlx_ReduceFn, or MAX_ABS
   bool columns = false;
   int64_t side = 1;             // from one column to the next
   int64_t blocks = 1, block = 0;  // parts of the reduced elements and their length

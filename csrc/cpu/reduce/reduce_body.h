@@ -42,6 +42,9 @@ struct max_of {
     return a > b || a != a ? a : b;
   }
 };
+struct max_abs_of : max_of {
+  static RLX_FN A step(A a, vf x) { return max_strict(a, abs(x)); }
+};
 struct min_of {
   typedef vf A;
   static constexpr double START = INFINITY;
@@ -107,8 +110,38 @@ template <class Op> struct RowSum {
   }
 };
 
+// The extreme of a row that has no NaN, with the NaN of one that has. Zeros of both signs count as equal: a result of 0 is found again by RowSum.
+template <bool LEAST, bool ABS> struct RowTop {
+  vf a[4];
+  vm nan[4];
+
+  RLX_FN RowTop() {
+    for (int k = 0; k < 4; k++) {
+      a[k] = splat<vf>(LEAST ? INFINITY : -INFINITY);
+      nan[k] = ne(a[k], a[k]);
+    }
+  }
+  RLX_FN void step(int k, vf x) {
+    a[k] = LEAST ? raw_min(x, a[k]) : raw_max(ABS ? abs(x) : x, a[k]);
+    nan[k] = mor(nan[k], ne(x, x));
+  }
+  RLX_FN void add(const float *x, int64_t n) {
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES)
+      for (int k = 0; k < 4; k++) step(k, load(x + i + k * LANES));
+    for (; i + LANES <= n; i += LANES) step(0, load(x + i));
+    if (const int left = int(n - i); left > 0) step(1, keep(load_part(x + i, left), left, splat<vf>(LEAST ? INFINITY : -INFINITY)));
+  }
+  RLX_FN double value() const {
+    if (mask_bits(mor(mor(nan[0], nan[1]), mor(nan[2], nan[3]))) != 0) return double(NAN);
+    if (LEAST) return -double(hmax(-raw_min(raw_min(a[0], a[1]), raw_min(a[2], a[3]))));
+    return double(hmax(raw_max(raw_max(a[0], a[1]), raw_max(a[2], a[3]))));
+  }
+};
+
 // Hands the reduced elements [from, to) of the result at element `at` of x to s, in contiguous pieces.
 template <class S> RLX_MATH void each_run(const Source &x, int64_t at, const Plan &p, int64_t from, int64_t to, S &s) {
+  if (x.direct && p.reduced == 1 && p.strides[0][0] == 1) return s.add(static_cast<const float *>(x.x) + at + from, to - from);
   alignas(64) float buffer[GATHER];
   for (Walk<1> w = p.elements(from, to); w.next();) {
     if (x.direct && w.step[0] == 1) {
@@ -129,6 +162,20 @@ template <class Op> void rows_of(const Source &x, const Plan &p, int64_t begin, 
       RowSum<Op> s;
       each_run(x, p.start + w.at[0] + i * w.step[0], p, from, to, s);
       *out++ = s.value();
+    }
+}
+
+template <class Op, bool LEAST, bool ABS> void tops_of(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
+  for (Walk<1> w = p.results(begin, end); w.next();)
+    for (int64_t i = 0; i < w.n; i++, out++) {
+      const int64_t at = p.start + w.at[0] + i * w.step[0];
+      RowTop<LEAST, ABS> s;
+      each_run(x, at, p, from, to, s);
+      *out = s.value();
+      if (*out != 0 || ABS) continue;
+      RowSum<Op> again;
+      each_run(x, at, p, from, to, again);
+      *out = again.value();
     }
 }
 
@@ -206,8 +253,9 @@ template <class Op> void part_of(const Source &x, const Plan &p, int64_t begin, 
 
 void floats(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
   switch (p.fn) {
-    case rlx_ReduceFn_max: return part_of<max_of>(x, p, begin, end, from, to, out);
-    case rlx_ReduceFn_min: return part_of<min_of>(x, p, begin, end, from, to, out);
+    case rlx_ReduceFn_max: return p.columns ? columns_of<max_of>(x, p, begin, end, from, to, out) : tops_of<max_of, false, false>(x, p, begin, end, from, to, out);
+    case rlx_ReduceFn_min: return p.columns ? columns_of<min_of>(x, p, begin, end, from, to, out) : tops_of<min_of, true, false>(x, p, begin, end, from, to, out);
+    case MAX_ABS: return p.columns ? columns_of<max_abs_of>(x, p, begin, end, from, to, out) : tops_of<max_abs_of, false, true>(x, p, begin, end, from, to, out);
     case rlx_ReduceFn_prod: return part_of<prod_of>(x, p, begin, end, from, to, out);
     case rlx_ReduceFn_l1: return part_of<sum_of<magnitude>>(x, p, begin, end, from, to, out);
     case rlx_ReduceFn_l2:
@@ -226,6 +274,7 @@ template <class F> struct Floats {
   }
   static Acc join(int64_t fn, Acc a, Acc b) {
     switch (fn) {
+      case MAX_ABS:
       case rlx_ReduceFn_max: return max_of::join(a, b);
       case rlx_ReduceFn_min: return min_of::join(a, b);
       case rlx_ReduceFn_prod: return a * b;

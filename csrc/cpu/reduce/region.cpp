@@ -115,6 +115,21 @@ void units(void *ctx, int64_t begin, int64_t end, int) {
   if (!u.call.stopped()) u.kernel(u.call, Range{begin, end});
 }
 
+void run_whole(const Call &c, const Call &reduce, Kernel kernel, Splitter split) {
+  const Split s = split(reduce);
+  Units u = {reduce, kernel};
+  if (s.units == 1) return kernel(reduce, Range{0, 1});
+  c.parallel(s.units, s.grain, units, &u);
+}
+
+// The greatest magnitude of an f32, which quantisation asks for: one loop has it.
+bool is_max_abs(const Command &c, const Inner &inner) {
+  const rlx_program &body = *static_cast<const rlx_program *>(body_of(c, 0));
+  if (inner.attrs.fn != rlx_ReduceFn_max || inner.x.dtype != RLX_F32 || c.num_in != 1 || !c.in[0].contiguous || body.num_commands != 1) return false;
+  const Command &b = body.command(0);
+  return b.op == RLX_OP_Activation && static_cast<const rlx_ActivationAttrs *>(b.attrs)->fn == rlx_UnaryFn_abs && b.in[0].slot == RLX_INPUT;
+}
+
 }  // namespace
 
 int32_t reduce_region_prepare(Prepare &q) {
@@ -145,6 +160,11 @@ void reduce_region(const Call &c, Range) {
   if (!registry_find(RLX_OP_Reduce, inner.x.dtype, &kernel, &split)) return c.fail("C1", "no kernel for %s", rlx_dtype_names[inner.x.dtype]);
   Call reduce = c;
   reduce.cmd = &inner.cmd;
+  if (is_max_abs(*c.cmd, inner)) {
+    inner.attrs.fn = MAX_ABS;
+    reduce.in_data = c.in_data;
+    return run_whole(c, reduce, kernel, split);
+  }
   char *made = static_cast<char *>(c.scratch);
   if (r.box.count > 0) {
     r.open(c.scratch, [&](uint32_t j) { return c.in_data[j]; });
@@ -159,10 +179,7 @@ void reduce_region(const Call &c, Range) {
   const void *in[1] = {made};
   reduce.in_data = in;
   reduce.scratch = made + aligned(inner.bytes());
-  const Split s = split(reduce);
-  Units u = {reduce, kernel};
-  if (s.units == 1) return kernel(reduce, Range{0, 1});
-  c.parallel(s.units, s.grain, units, &u);
+  run_whole(c, reduce, kernel, split);
 }
 
 }  // namespace reduce

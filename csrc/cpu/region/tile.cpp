@@ -167,16 +167,16 @@ Region::Places Region::places() const {
   Places p;
   p.source = 0;
   p.step = p.source + align64(int64_t(inputs) * int64_t(sizeof(Source)));
-  p.table = p.step + align64(int64_t(body->num_commands) * int64_t(sizeof(Step)));
+  p.call = p.step + align64(int64_t(body->num_commands) * int64_t(sizeof(Step)));
+  p.table = p.call + align64(int64_t(body->num_commands) * int64_t(sizeof(elementwise::Work)));
   p.buffer = p.table + align64(int64_t(values()) * 8);
   p.shared = p.buffer + align64(int64_t(values()) * 4);
   int64_t same = constants, own = inner;
   for (uint32_t j = 0; j < inputs; j++) {
     const Form form = source_of(j, nullptr).form;
     same += form == SAME;
-    own += form == GATHERED || form == PIECES || (rows && form == DIRECT);
+    own += form == GATHERED || form == PIECES;
   }
-  if (rows) own += outputs;
   p.slots = p.shared + same * block;
   p.slot = align64(int64_t(values()) * 8) + own * block;
   return p;
@@ -206,7 +206,7 @@ Source Region::source_of(uint32_t j, const void *data) const {
     same &= s.strides[0][d] == 0;
     want *= s.dims[d];
   }
-  const bool pieces = !s.doubled && !rows && s.rank > 0 && s.strides[0][s.rank - 1] == 1 && tile > 0 && s.dims[s.rank - 1] % tile == 0;
+  const bool pieces = !s.doubled && s.rank > 0 && s.strides[0][s.rank - 1] == 1 && tile > 0 && s.dims[s.rank - 1] % tile == 0;
   s.form = contiguous ? DIRECT : same ? SAME : pieces ? PIECES : GATHERED;
   return s;
 }
@@ -216,6 +216,7 @@ void Region::enter_scratch(void *scratch) {
   char *base = static_cast<char *>(scratch);
   source = reinterpret_cast<Source *>(base + p.source);
   step = reinterpret_cast<Step *>(base + p.step);
+  call = reinterpret_cast<elementwise::Work *>(base + p.call);
   shared = reinterpret_cast<char **>(base + p.table);
   buffer = reinterpret_cast<int32_t *>(base + p.buffer);
   slots = base + p.slots;
@@ -233,16 +234,15 @@ void Region::build() {
     if (s.form == SAME) {
       shared[j] = next -= block;
       elementwise::copy_run(next, s.data, int(s.size), 0, tile);
-    } else if (rows || s.form != DIRECT) {
+    } else if (s.form != DIRECT) {
       buffer[j] = own++;
     }
   }
-  for (uint32_t k = 0; k < outputs && rows; k++) buffer[start[OUTPUT] + k] = own++;
   for (uint32_t k = 0; k < inner; k++) buffer[start[INNER] + k] = own++;
   steps = 0;
   for (uint32_t i = 0; i < body->num_commands;) {
     const uint32_t length = chain_at(i);
-    step[steps++] = chained(i, length, next);
+    step[steps++] = length > 1 ? chained(i, length, next) : alone(i, next);
     i += length;
   }
 }
@@ -259,45 +259,80 @@ int32_t Region::value_of(const Command &b, uint32_t k, char *&next) {
   return int32_t(v);
 }
 
-// How many commands from command i on make a chain: each takes the value before it as one operand, and nothing else reads that value.
+Joint Region::joint_at(uint32_t i) const {
+  const Command &c = body->command(i);
+  const int64_t before = body->command(i - 1).detail[0];
+  const bool first = c.detail[1] == before, second = c.num_in > 1 && c.detail[2] == before;
+  Joint j = {before >> 32 == OUTPUT || (first && second), !first && !second, second && !first};
+  j.keep |= j.take ? read_after(*body, i - 1, before) : c.detail[0] != before && read_after(*body, i, before);
+  return j;
+}
+
+// How many commands from command i on run as a chain: all whose values are f32, as far as there is room for their links. Calls alone would gain
+// nothing by it.
 uint32_t Region::chain_at(uint32_t i) const {
-  uint32_t n = 1;
-  if (elementwise::link_of(body->command(i)) == elementwise::LINK_NONE) return n;
-  for (; i + n < body->num_commands && n < uint32_t(elementwise::MAX_LINKS); n++) {
-    const Command &next = body->command(i + n);
-    const int64_t before = body->command(i + n - 1).detail[0];
-    if (elementwise::link_of(next) == elementwise::LINK_NONE || before >> 32 != INNER) break;
-    if (next.detail[0] != before && read_after(*body, i + n, before)) break;
-    uint32_t takes = 0, other = 0;
-    for (uint32_t k = 0; k < next.num_in; k++) {
-      takes += next.detail[1 + k] == before;
-      for (uint32_t e = 0; e + 1 < n; e++) other += next.detail[1 + k] == body->command(i + e).detail[0] && next.detail[1 + k] != before;
-    }
-    if (takes != 1 || other != 0) break;
+  uint32_t n = 0, calls = 0;
+  int links = 0;
+  for (; i + n < body->num_commands; n++) {
+    const elementwise::Link link = elementwise::link_of(body->command(i + n));
+    if (link == elementwise::LINK_NONE) break;
+    const Joint j = n > 0 ? joint_at(i + n) : Joint{false, false, false};
+    links += 1 + int(j.keep) + int(j.take);
+    if (links > elementwise::MAX_LINKS) break;
+    calls += link == elementwise::LINK_CALL;
   }
-  return n;
+  return n > calls ? n : 1;
+}
+
+Step Region::alone(uint32_t i, char *&next) {
+  const uint32_t start[3] = {0, inputs, inputs + outputs};
+  const Command &b = body->command(i);
+  Step s;
+  if (b.op == RLX_OP_Copy) s.work.loop = elementwise::pick_copy(rlx_dtype_sizes[b.out[0].dtype]);
+  else s.work = elementwise::work_of(b, isa_active());
+  for (uint32_t k = 0; k < uint32_t(1 + elementwise::MAX_LINKS); k++) s.in[k] = value_of(b, k < b.num_in ? k : 0, next);
+  s.out = int32_t(start[b.detail[0] >> 32] + uint32_t(b.detail[0]));
+  s.work.stream = past(i);
+  return s;
+}
+
+void Region::add_link(Step &s, elementwise::Link link, int32_t value) {
+  s.work.link[s.work.links++] = link;
+  s.in[s.work.links] = value;
 }
 
 Step Region::chained(uint32_t i, uint32_t length, char *&next) {
   const uint32_t start[3] = {0, inputs, inputs + outputs};
   const int isa = isa_active();
-  const Command &b = body->command(i), &last = body->command(i + length - 1);
   Step s;
-  if (b.op == RLX_OP_Copy) s.work.loop = elementwise::pick_copy(rlx_dtype_sizes[b.out[0].dtype]);
-  else if (length == 1) s.work = elementwise::work_of(b, isa);
-  else s.work.loop = elementwise::pick_chain(isa);
-  for (uint32_t k = 0; k < uint32_t(1 + elementwise::MAX_LINKS); k++) s.in[k] = value_of(b, k < b.num_in ? k : 0, next);
-  for (uint32_t e = 0; e < length && length > 1; e++) {
-    const Command &c = body->command(i + e);
-    const int64_t before = e > 0 ? body->command(i + e - 1).detail[0] : c.detail[1];
-    const uint32_t turned = c.num_in > 1 && c.detail[1] != before, other = turned != 0 ? 0 : c.num_in - 1;
-    s.work.link[e] = elementwise::Link(elementwise::link_of(c) + int(turned) * elementwise::LINK_TURNED);
-    if (c.num_in > 1) s.in[1 + e] = value_of(c, other, next);
+  s.work.loop = elementwise::pick_chain(isa);
+  for (int32_t &v : s.in) v = 0;
+  for (uint32_t e = i; e < i + length; e++) {
+    const Command &c = body->command(e);
+    const Joint j = e > i ? joint_at(e) : Joint{false, false, false};
+    if (j.keep) add_link(s, elementwise::LINK_KEEP, s.out);
+    const int32_t first = value_of(c, 0, next), second = c.num_in > 1 ? value_of(c, 1, next) : first;
+    if (e == i) s.in[0] = first;
+    if (j.take) add_link(s, elementwise::LINK_TAKE, first);
+    const int32_t other = j.turned ? first : second;
+    elementwise::Link link = elementwise::link_of(c);
+    if (j.turned) link = elementwise::Link(link + elementwise::LINK_TURNED);
+    if (elementwise::may_be_one(link) && shared[other] != nullptr) link = elementwise::Link(link + elementwise::LINK_ONE);
+    add_link(s, link, other);
+    if (link == elementwise::LINK_CALL || link == elementwise::LINK_TURNED_CALL) {
+      call[e] = elementwise::work_of(c, isa);
+      s.work.call[s.work.links - 1] = call + e;
+    }
+    s.out = int32_t(start[c.detail[0] >> 32] + uint32_t(c.detail[0]));
   }
-  if (length > 1) s.work.links = int(length);
-  s.out = int32_t(start[last.detail[0] >> 32] + uint32_t(last.detail[0]));
-  s.work.stream = last.detail[0] >> 32 == OUTPUT && (streamed >> uint32_t(last.detail[0]) & 1) != 0 && !read_after(*body, i + length - 1, last.detail[0]);
+  s.work.stream = past(i + length - 1);
   return s;
+}
+
+// Whether command i writes a result past the caches.
+bool Region::past(uint32_t i) const {
+  const int64_t code = body->command(i).detail[0];
+  return code >> 32 == OUTPUT && (streamed >> uint32_t(code) & 1) != 0 && !read_after(*body, i, code);
 }
 
 char *Region::buffer_of(char **table, uint32_t value) const {
@@ -330,20 +365,6 @@ void Region::run(char **table, char *const *results, int64_t begin, int64_t n, i
   steps_of(table, n);
 }
 
-void Region::run_rows(char **table, char *const *results, int64_t begin, int64_t count, int64_t n, int64_t pitch) const {
-  for (uint32_t j = 0; j < inputs; j++) {
-    const Source &s = source[j];
-    if (s.form == SAME) continue;
-    for (int64_t i = 0; i < count; i++) gather(table[j] + i * n * s.size, s, begin + i * pitch, n);
-  }
-  steps_of(table, count * n);
-  for (uint32_t k = 0; k < outputs; k++) {
-    const int64_t size = rlx_dtype_sizes[cmd->out[k].dtype];
-    for (int64_t i = 0; i < count; i++)
-      std::memcpy(results[k] + (begin + i * pitch) * size, table[inputs + k] + i * n * size, size_t(n * size));
-  }
-}
-
 namespace {
 
 struct Job {
@@ -359,8 +380,7 @@ void tiles(void *ctx, int64_t begin, int64_t end, int slot) {
   char **table = r.enter(slot);
   for (int64_t at = begin * r.tile; at < end * r.tile && at < r.box.count && !j.call.stopped(); at += r.tile) {
     const int64_t n = r.box.count - at < r.tile ? r.box.count - at : r.tile;
-    if (r.rows) r.run_rows(table, j.results, at, 1, n, 0);
-    else r.run(table, j.results, at, n, j.first + at);
+    r.run(table, j.results, at, n, j.first + at);
   }
   if (r.streamed != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
 }

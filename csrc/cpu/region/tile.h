@@ -3,7 +3,7 @@
 // body node by node, whatever the tiles and the threads.
 //
 //   PREPARE   Region r = ...; r.number(c) checks the body and numbers its values; c.scratch = r.bytes(threads)
-//   kernel    r.open(call.scratch, ...); then, for each tile, in memory of one slot: r.enter(slot), r.run(...) or r.run_rows(...)
+//   kernel    r.open(call.scratch, ...); then, for each tile, in memory of one slot: r.enter(slot), r.run(...)
 #pragma once
 #include "../core/rlx_begin.h"
 #include "../core/program.h"
@@ -39,6 +39,12 @@ struct Step {
   int32_t in[1 + elementwise::MAX_LINKS], out;
 };
 
+// How a command of a chain follows the one before it: whether the value of that is written to its place too, whether the command starts with
+// another one, and whether it has that value as its second operand.
+struct Joint {
+  bool keep, take, turned;
+};
+
 struct Region {
   const Command *cmd;
   const rlx_program *body;
@@ -47,7 +53,6 @@ struct Region {
   uint32_t item = 0, shift = 0;    // operand 0 of the body is operand `item` of the command, operand j > 0 is operand j + shift
   int32_t doubled = -1;            // the operand of the body that the prologue doubles
   uint32_t streamed = 0;           // bit k: result k is written past the caches
-  bool rows = false;               // tiles are pieces of rows: operands are gathered, and results put back
 
   uint32_t inputs, outputs, inner, constants;  // values of the body, numbered in this order
   int64_t width, tile;                         // bytes of the widest element, elements of a tile
@@ -69,15 +74,13 @@ struct Region {
   char **enter(int slot) const;
   // The body over the elements [begin, begin + n), n <= tile; results[k] is element 0 of result k, where they go from element `to` on.
   void run(char **table, char *const *results, int64_t begin, int64_t n, int64_t to) const;
-  // The same for n elements of each of several rows, pitch elements apart, rows * n <= tile.
-  void run_rows(char **table, char *const *results, int64_t begin, int64_t rows, int64_t n, int64_t pitch) const;
 
   Source source_of(uint32_t j, const void *data) const;
 
  private:
   // Where things lie in the scratch, in bytes.
   struct Places {
-    int64_t source, step, table, buffer, shared, slots, slot;
+    int64_t source, step, call, table, buffer, shared, slots, slot;
   };
   Places places() const;
   uint32_t values() const { return inputs + outputs + inner + constants; }
@@ -86,12 +89,17 @@ struct Region {
   char *buffer_of(char **table, uint32_t value) const;
   int32_t value_of(const Command &b, uint32_t k, char *&next);
   uint32_t chain_at(uint32_t i) const;
+  Joint joint_at(uint32_t i) const;
+  Step alone(uint32_t i, char *&next);
   Step chained(uint32_t i, uint32_t length, char *&next);
+  bool past(uint32_t i) const;
+  void add_link(Step &s, elementwise::Link link, int32_t value);
   void steps_of(char **table, int64_t n) const;
 
   Source *source = nullptr;
   Step *step = nullptr;
   uint32_t steps = 0;
+  elementwise::Work *call = nullptr;  // of the commands that chains call
   char **shared = nullptr;     // by value: constants and operands of one value, repeated over a tile
   int32_t *buffer = nullptr;   // by value: its buffer in a slot, -1 for none
   char *slots = nullptr;

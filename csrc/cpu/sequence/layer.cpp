@@ -21,7 +21,7 @@ int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 int64_t align16(int64_t n) { return (n + 15) & ~int64_t(15); }
 
-const Set &set_of(int isa) { return matmul::of_isa<set_generic, set_avx2, set_avx512>(isa); }
+const Set &set_of(int isa) { return matmul::of_isa<set_generic, set_avx2, set_avx512, set_neon>(isa); }
 const Set::Form &form_of(const Set &s, uint32_t dtype) { return dtype == RLX_F16 ? s.f16 : dtype == RLX_BF16 ? s.bf16 : s.f32; }
 int bytes_of(uint32_t dtype) { return dtype == RLX_F32 ? 4 : 2; }
 
@@ -372,6 +372,8 @@ void layer_generic(const Call &c, Range) { run(c, ISA_GENERIC); }
 #if defined(RLX_X86)
 void layer_avx2(const Call &c, Range) { run(c, ISA_AVX2); }
 void layer_avx512(const Call &c, Range) { run(c, ISA_AVX512); }
+#elif defined(RLX_NEON)
+void layer_neon(const Call &c, Range) { run(c, ISA_NEON); }
 #endif
 
 }  // namespace sequence

@@ -100,7 +100,7 @@ struct Set {
     void (*put)(void *dst, const float *src, int64_t n);
   } f32, f16, bf16;
 };
-extern const Set set_generic, set_avx2, set_avx512;
+extern const Set set_generic, set_avx2, set_avx512, set_neon;
 
 }  // namespace sequence
 }  // namespace rlx

@@ -83,6 +83,10 @@ int main() {
   else printf("avx512: not executed\n");
   if (isa_has_avx512_vnni()) test("avx512 with vnni", tiles_vnni);
   else printf("vnni: not executed\n");
+#elif defined(RLX_NEON)
+  test("neon", tiles_neon);
+  if (isa_has_neon_dot()) test("neon with dot products", tiles_dot);
+  else printf("neon with dot products: not executed\n");
 #endif
   return failures != 0;
 }

@@ -140,6 +140,15 @@ def gelu_in_tree(table, n):
     return column[1:] if n == 0 else column
 
 
+def tanh_column(n):
+    """Column n of TANH_COLUMNS of vec_math_tanh.h: tanh(a) / a for a = b - 23/8 about the middle of the b in [23/8, 23/2) whose bits choose n."""
+    exponent = 2 if n >= 16 else 1 if n >= 7 else 3
+    lo, width = mp.mpf(2) ** exponent * (1 + mp.mpf(n % 16) / 16), mp.mpf(2) ** exponent / 16
+    shift = lo + width / 2 - mp.mpf(23) / 8
+    target = lambda u: mp.tanh(shift + u) / (shift + u) if abs(shift + u) > T else mp.mpf(1)
+    return (target, powers(0, 5), lambda u: 1 / target(u), -width / 2, width / 2, f32, TOGETHER)
+
+
 # name: (target, basis, weight, a, b, rounding[, TOGETHER])
 FITS = {
     # f32
@@ -169,6 +178,9 @@ FITS = {
 for table, width, degree in ((8, 0.875, 7), (16, 0.390625, 5)):
     for n in range(table - 1):
         FITS[f"gelu_{table}_{n}"] = gelu_column(width, degree, n)
+
+for n in range(32):
+    FITS[f"tanh_{n}"] = tanh_column(n)
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or FITS:

@@ -179,6 +179,8 @@ void blocks() {
   for (int threads = 1; threads <= 4; threads += 1) {
     problem(131, 70, 1100, kRowMajor, kRowMajor, 1, false, 0, threads);
     problem(300, 600, 70, kColMajor, kColMajor, 1, false, 0, threads);
+    problem(31, 150, 1100, kColMajor, kRowMajor, 1, false, 0, threads);
+    problem(31, 70, 1024, kRowMajor, kColMajor, 1, false, 0, threads);  // rows of A a page apart
     problem(29, 1100, 530, kReversed, kStepped, 1, false, 3, threads);
     problem(3, 1100, 1030, kRowMajor, kRowMajor, 1, false, 0, threads);
     problem(9, 1064, 150, kRowMajor, kRowMajor, 1, false, 0, threads);

@@ -94,16 +94,35 @@ func convResidualRule(m *Match) []ir.Value {
 }
 
 func convActivationRule(m *Match) []ir.Value {
-	x, ok := m.Attrs.(*op.ActivationAttrs)
-	if !ok || m.Row.Name != "Activation" || m.Types[0].DType == ir.Bool {
+	f, ok := activationAttrs(m.Node)
+	if !ok || m.Types[0].DType == ir.Bool {
 		return nil
 	}
 	in, a, ok := convolution(m, m.In[0])
 	if !ok || a.Activation != "none" {
 		return nil
 	}
-	a.Activation, a.Alpha, a.Beta = op.ConvActivation(x.Fn), x.Alpha, x.Beta
+	a.Activation, a.Alpha, a.Beta = op.ConvActivation(f.Fn), f.Alpha, f.Beta
 	return fusedConv(in, a)
+}
+
+// activationAttrs are those of an Activation, and of a Clamp that has the formula of one.
+func activationAttrs(n *ir.Node) (op.ActivationAttrs, bool) {
+	switch a := n.Attrs.(type) {
+	case *op.ActivationAttrs:
+		return *a, n.Row.Name == "Activation"
+	case *op.ClampAttrs:
+		if n.Row.Name != "Clamp" || a.Min.Float() != 0 || math.Signbit(a.Min.Float()) {
+			break
+		}
+		switch a.Max.Float() {
+		case 6:
+			return op.ActivationAttrs{Fn: "relu6", Alpha: math.NaN(), Beta: math.NaN()}, true
+		case math.Inf(1):
+			return op.ActivationAttrs{Fn: "relu", Alpha: math.NaN(), Beta: math.NaN()}, true
+		}
+	}
+	return op.ActivationAttrs{}, false
 }
 
 // matMulRule puts a region, or one elementwise node, behind the product that it reads last.

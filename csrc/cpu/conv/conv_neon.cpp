@@ -1,0 +1,24 @@
+// Packing and depthwise sums of convolutions for NEON. See conv_body.h.
+#include "../core/rlx_begin.h"
+
+#include "conv.h"
+
+#if defined(RLX_NEON)
+namespace rlx {
+namespace conv {
+
+namespace {
+#include "../core/vec_neon.h"
+#include "../reduce/forms.h"
+#include "step.h"
+#include "finish_body.h"
+#include "conv_body.h"
+#include "tile_body.h"
+#include "panel_body.h"
+}  // namespace
+
+extern const ConvSet conv_neon = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_neon, &depth5_neon, tile_tables(), channel_tiles()};
+
+}  // namespace conv
+}  // namespace rlx
+#endif
