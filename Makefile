@@ -25,7 +25,7 @@ export RLX_MODELS ?= $(CURDIR)/$(BUILD)/models
 GOTEST := $(GO) test -timeout 60m -json
 TESTREPORT := $(GO) run ./internal/tools/testreport $(if $(ALLOWED_SKIPS),-allowed $(ALLOWED_SKIPS))
 
-.PHONY: demo test check vet bench lib vulkan vulkan-needs native vulkan-off vulkan-test install models verify-onnx onnx-light fuzz-onnx fuzz-graphs long fmt generate native-test race nocgo clean
+.PHONY: demo test check vet bench ulp-all lib vulkan vulkan-needs native vulkan-off vulkan-test install models verify-onnx onnx-light fuzz-onnx fuzz-graphs long fmt generate native-test race nocgo clean
 
 demo: native
 	$(GO) run -tags $(TAGS) ./cmd/rlx demo
@@ -106,6 +106,11 @@ cancel-latency: native
 native-test: lib
 	@$(CMAKE) --build $(BUILD)/cmake --target native_tests --parallel $(JOBS)
 	cd $(BUILD)/cmake && ctest --output-on-failure
+
+# Functions of one f32 at all 2^32 values, on every instruction set that the machine has, against f64: hours. FN=tanh for one of them.
+ulp-all: lib
+	@$(CMAKE) --build $(BUILD)/cmake --target ulp_test --parallel $(JOBS)
+	$(BUILD)/cmake/csrc/cpu/ulp_test all $(FN)
 
 # The kernels of 64-bit Arm, by a cross compiler: the tests of the native code in an emulated processor, and with CONFORM=<regular expression> those of
 # the conformance suite that it matches, in one that lacks products of bytes too.

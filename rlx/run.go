@@ -416,6 +416,8 @@ type Runner struct {
 	*lease
 	values []int64 // of the static inputs, in order
 	stop   runtime.Cleanup
+
+	in, out []*Tensor // of the last run, by position: a name is looked up once a run
 }
 
 // lease is what a runner holds. The program lists leases, which do not lead back to it: a garbage cycle is never cleaned up.
@@ -459,7 +461,14 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
 		name := r.p.outputs[r.p.stacks[0].output]
 		return feedError(name, "output", "a length that is known before the run: use Run", r.p.graph.Outputs[r.p.stacks[0].output].Value.Type().String())
 	}
-	if r.e == nil || !r.fits(in) {
+	r.in, r.out = r.in[:0], r.out[:0]
+	for i := range r.p.inputs {
+		r.in = append(r.in, in[r.p.inputs[i].name])
+	}
+	for _, name := range r.p.outputs {
+		r.out = append(r.out, out[name])
+	}
+	if r.e == nil || !r.fits() {
 		if err := r.respecialise(ctx, in); err != nil {
 			return err
 		}
@@ -474,15 +483,15 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
 	if len(out) > len(r.p.outputs) {
 		return r.p.unknownOutput(out)
 	}
-	for i := range r.p.inputs {
-		r.r.SetInput(i, in[r.p.inputs[i].name].Bytes())
+	for i, x := range r.in {
+		r.r.SetInput(i, x.Bytes())
 	}
 	for i, t := range r.e.prog.Plan.Program.Outputs {
-		y := out[r.p.outputs[i]]
+		y := r.out[i]
 		if y == nil || y.Err() != nil || y.DType() != t.DType || !slices.Equal(y.Shape(), t.Dims) {
 			return outputError(r.p.outputs[i], y, fmt.Sprintf("%s%v", t.DType, t.Dims))
 		}
-		if name := r.shares(y.Bytes(), in, out, i); name != "" {
+		if name := r.shares(y.Bytes(), i); name != "" {
 			return feedError(r.p.outputs[i], "memory", "memory of its own", "memory shared with "+name)
 		}
 		r.r.SetOutput(i, y.Bytes())
@@ -494,15 +503,15 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
 }
 
 // shares names an input or an earlier output that overlaps the memory of output i.
-func (r *Runner) shares(y []byte, in, out Feed, i int) string {
-	for k := range r.p.inputs {
-		if name := r.p.inputs[k].name; overlap(y, in[name].Bytes()) {
-			return name
+func (r *Runner) shares(y []byte, i int) string {
+	for k, x := range r.in {
+		if overlap(y, x.Bytes()) {
+			return r.p.inputs[k].name
 		}
 	}
-	for _, name := range r.p.outputs[:i] {
-		if overlap(y, out[name].Bytes()) {
-			return name
+	for k, x := range r.out[:i] {
+		if overlap(y, x.Bytes()) {
+			return r.p.outputs[k]
 		}
 	}
 	return ""
@@ -538,11 +547,11 @@ func outputError(name string, y *Tensor, want string) error {
 	return feedError(name, "output", want, typeOf(y))
 }
 
-// fits says whether the feed has the shapes and static values that the runner is compiled for.
-func (r *Runner) fits(in Feed) bool {
+// fits says whether the inputs have the shapes and static values that the runner is compiled for.
+func (r *Runner) fits() bool {
 	at := 0
 	for i, t := range r.e.prog.Plan.Program.Inputs {
-		x := in[r.p.inputs[i].name]
+		x := r.in[i]
 		if x == nil || x.Err() != nil || x.DType() != t.DType || !slices.Equal(x.Shape(), t.Dims) {
 			return false
 		}

@@ -152,42 +152,52 @@ void chain_block(const Work &w, const void *const *in, float *y, int64_t i, bool
   put(y, v0, past), put(y + LANES, v1, past), put(y + 2 * LANES, v2, past), put(y + 3 * LANES, v3, past);
   put(y + 4 * LANES, v4, past), put(y + 5 * LANES, v5, past), put(y + 6 * LANES, v6, past), put(y + 7 * LANES, v7, past);
 }
-RLX_FN vf some(const float *p, int n) { return n < LANES ? load_part(p, n) : load(p); }
-RLX_FN void put_some(float *p, vf v, int n) {
-  if (n < LANES) store_part(p, v, n);
-  else store(p, v);
-}
+// The same for n <= 8 * LANES elements, the values in memory: a short run costs its links once, not once for each vector.
 void chain_rest(const Work &w, const void *const *in, float *y, int64_t i, int n) {
-  vf v = some(f32_of(in, 0) + i, n);
+  alignas(64) float v[8 * LANES];
+  const int whole = n / LANES * LANES, left = n - whole;
+  const float *x = f32_of(in, 0) + i;
+#define RLX_REST(value)                                                          \
+  {                                                                              \
+    for (int j = 0; j < whole; j += LANES) {                                     \
+      const vf a = load(v + j), b = load(p + j);                                 \
+      store(v + j, value);                                                       \
+    }                                                                            \
+    if (left > 0) {                                                              \
+      const vf a = load(v + whole), b = load_part(p + whole, left);              \
+      store(v + whole, value);                                                   \
+    }                                                                            \
+    break;                                                                       \
+  }
+  for (int j = 0; j < whole; j += LANES) store(v + j, load(x + j));
+  if (left > 0) store(v + whole, load_part(x + whole, left));
   for (int k = 0; k < w.links; k++) {
     float *p = place_of(in, k + 1) + i;
     switch (w.link[k] & (LINK_ONE - 1)) {
-      case LINK_ADD: v = add(v, some(p, n)); break;
-      case LINK_SUB: v = sub(v, some(p, n)); break;
-      case LINK_MUL: v = mul(v, some(p, n)); break;
-      case LINK_TURNED_ADD: v = add(some(p, n), v); break;
-      case LINK_TURNED_SUB: v = sub(some(p, n), v); break;
-      case LINK_TURNED_MUL: v = mul(some(p, n), v); break;
-      case LINK_TAKE: v = some(p, n); break;
-      case LINK_KEEP: put_some(p, v, n); break;
+      case LINK_ADD: RLX_REST(add(a, b))
+      case LINK_SUB: RLX_REST(sub(a, b))
+      case LINK_MUL: RLX_REST(mul(a, b))
+      case LINK_TURNED_ADD: RLX_REST(add(b, a))
+      case LINK_TURNED_SUB: RLX_REST(sub(b, a))
+      case LINK_TURNED_MUL: RLX_REST(mul(b, a))
+      case LINK_TAKE: std::memcpy(v, p, size_t(n) * sizeof(float)); break;
+      case LINK_KEEP: std::memcpy(p, v, size_t(n) * sizeof(float)); break;
       case LINK_CALL:
-      case LINK_TURNED_CALL: {
-        alignas(64) float held[LANES];
-        store(held, v);
-        call_link(w, k, held, p, n);
-        v = load(held);
+      case LINK_TURNED_CALL: call_link(w, k, v, p, n); break;
+      case LINK_TANH:
+        for (int j = 0; j < n; j += LANES) store(v + j, tanh(load(v + j)));
         break;
-      }
-      case LINK_TANH: v = tanh(v); break;
-      default: v = relu_link(v);
+      default:
+        for (int j = 0; j < n; j += LANES) store(v + j, relu_link(load(v + j)));
     }
   }
-  put_some(y, v, n);
+#undef RLX_REST
+  std::memcpy(y, v, size_t(n) * sizeof(float));
 }
 void chain_loop(const Work &w, const void *const *in, void *out, int64_t n) {
   float *y = static_cast<float *>(out);
   const bool past = streams(w, y);
   int64_t i = 0;
   for (; i + 8 * LANES <= n; i += 8 * LANES) chain_block(w, in, y + i, i, past);
-  for (; i < n; i += LANES) chain_rest(w, in, y + i, i, int(n - i < LANES ? n - i : LANES));
+  if (i < n) chain_rest(w, in, y + i, i, int(n - i));
 }

@@ -170,7 +170,8 @@ Region::Places Region::places() const {
   p.call = p.step + align64(int64_t(body->num_commands) * int64_t(sizeof(Step)));
   p.table = p.call + align64(int64_t(body->num_commands) * int64_t(sizeof(elementwise::Work)));
   p.buffer = p.table + align64(int64_t(values()) * 8);
-  p.shared = p.buffer + align64(int64_t(values()) * 4);
+  p.live = p.buffer + align64(int64_t(values()) * 4);
+  p.shared = p.live + align64(int64_t(values()) + body->num_commands);
   int64_t same = constants, own = inner;
   for (uint32_t j = 0; j < inputs; j++) {
     const Form form = source_of(j, nullptr).form;
@@ -219,6 +220,7 @@ void Region::enter_scratch(void *scratch) {
   call = reinterpret_cast<elementwise::Work *>(base + p.call);
   shared = reinterpret_cast<char **>(base + p.table);
   buffer = reinterpret_cast<int32_t *>(base + p.buffer);
+  live = reinterpret_cast<bool *>(base + p.live);
   slots = base + p.slots;
   slot = p.slot;
 }
@@ -239,19 +241,34 @@ void Region::build() {
     }
   }
   for (uint32_t k = 0; k < inner; k++) buffer[start[INNER] + k] = own++;
+  mark_kept();
   steps = 0;
-  for (uint32_t i = 0; i < body->num_commands;) {
-    const uint32_t length = chain_at(i);
-    step[steps++] = length > 1 ? chained(i, length, next) : alone(i, next);
-    i += length;
+  for (uint32_t i = 0, length; i < body->num_commands; i += length, steps++)
+    if (length = chained(i, step[steps], next); length == 0) step[steps] = alone(i, next), length = 1;
+}
+
+// Whether the value before a command is read after it, of all commands.
+void Region::mark_kept() {
+  bool *kept = live + values();
+  std::memset(live, 0, values());
+  for (uint32_t i = body->num_commands; i-- > 0;) {
+    const Command &c = body->command(i);
+    const int64_t out = c.detail[0], before = i > 0 ? body->command(i - 1).detail[0] : out;
+    kept[i] = before != out && live[number_of(before)];
+    live[number_of(out)] = false;
+    for (uint32_t k = 0; k < c.num_in; k++) live[number_of(c.detail[1 + k])] = true;
   }
+}
+
+uint32_t Region::number_of(int64_t code) const {
+  const uint32_t start[4] = {0, inputs, inputs + outputs, inputs + outputs + inner};
+  return start[code >> 32] + uint32_t(code);
 }
 
 // The number of operand k of a command. A constant is repeated when it is met first.
 int32_t Region::value_of(const Command &b, uint32_t k, char *&next) {
-  const uint32_t start[4] = {0, inputs, inputs + outputs, inputs + outputs + inner};
   const int64_t code = b.detail[1 + k];
-  const uint32_t v = start[code >> 32] + uint32_t(code);
+  const uint32_t v = number_of(code);
   if (code >> 32 != CONSTANT || shared[v] != nullptr) return int32_t(v);
   const Operand &o = b.in[k];
   shared[v] = next -= tile * width;
@@ -259,39 +276,13 @@ int32_t Region::value_of(const Command &b, uint32_t k, char *&next) {
   return int32_t(v);
 }
 
-Joint Region::joint_at(uint32_t i) const {
-  const Command &c = body->command(i);
-  const int64_t before = body->command(i - 1).detail[0];
-  const bool first = c.detail[1] == before, second = c.num_in > 1 && c.detail[2] == before;
-  Joint j = {before >> 32 == OUTPUT || (first && second), !first && !second, second && !first};
-  j.keep |= j.take ? read_after(*body, i - 1, before) : c.detail[0] != before && read_after(*body, i, before);
-  return j;
-}
-
-// How many commands from command i on run as a chain: all whose values are f32, as far as there is room for their links. Calls alone would gain
-// nothing by it.
-uint32_t Region::chain_at(uint32_t i) const {
-  uint32_t n = 0, calls = 0;
-  int links = 0;
-  for (; i + n < body->num_commands; n++) {
-    const elementwise::Link link = elementwise::link_of(body->command(i + n));
-    if (link == elementwise::LINK_NONE) break;
-    const Joint j = n > 0 ? joint_at(i + n) : Joint{false, false, false};
-    links += 1 + int(j.keep) + int(j.take);
-    if (links > elementwise::MAX_LINKS) break;
-    calls += link == elementwise::LINK_CALL;
-  }
-  return n > calls ? n : 1;
-}
-
 Step Region::alone(uint32_t i, char *&next) {
-  const uint32_t start[3] = {0, inputs, inputs + outputs};
   const Command &b = body->command(i);
   Step s;
   if (b.op == RLX_OP_Copy) s.work.loop = elementwise::pick_copy(rlx_dtype_sizes[b.out[0].dtype]);
   else s.work = elementwise::work_of(b, isa_active());
   for (uint32_t k = 0; k < uint32_t(1 + elementwise::MAX_LINKS); k++) s.in[k] = value_of(b, k < b.num_in ? k : 0, next);
-  s.out = int32_t(start[b.detail[0] >> 32] + uint32_t(b.detail[0]));
+  s.out = int32_t(number_of(b.detail[0]));
   s.work.stream = past(i);
   return s;
 }
@@ -301,32 +292,44 @@ void Region::add_link(Step &s, elementwise::Link link, int32_t value) {
   s.in[s.work.links] = value;
 }
 
-Step Region::chained(uint32_t i, uint32_t length, char *&next) {
-  const uint32_t start[3] = {0, inputs, inputs + outputs};
+// Makes s the chain of the commands from i on whose values are f32, as far as there is room for their links, and returns how many they are; 0 if
+// a chain gains nothing: one command, or calls alone.
+uint32_t Region::chained(uint32_t i, Step &s, char *&next) {
   const int isa = isa_active();
-  Step s;
-  s.work.loop = elementwise::pick_chain(isa);
+  s.work.loop = elementwise::pick_chain(isa), s.work.links = 0;  // what a chain does not read stays as it is
   for (int32_t &v : s.in) v = 0;
-  for (uint32_t e = i; e < i + length; e++) {
+  uint32_t e = i, calls = 0;
+  for (; e < body->num_commands; e++) {
     const Command &c = body->command(e);
-    const Joint j = e > i ? joint_at(e) : Joint{false, false, false};
-    if (j.keep) add_link(s, elementwise::LINK_KEEP, s.out);
+    elementwise::Link link = elementwise::link_of(c);
+    if (link == elementwise::LINK_NONE) break;
+    // How it follows the command before: the value of that is written to its place too, it starts with another, it has that as its second operand.
+    bool keep = false, take = false, turned = false;
+    if (e > i) {
+      const int64_t before = body->command(e - 1).detail[0];
+      const bool is_first = c.detail[1] == before, is_second = c.num_in > 1 && c.detail[2] == before;
+      keep = before >> 32 == OUTPUT || (is_first && is_second) || live[values() + e];
+      take = !is_first && !is_second, turned = is_second && !is_first;
+    }
+    if (s.work.links + 1 + int(keep) + int(take) > elementwise::MAX_LINKS) break;
+    if (keep) add_link(s, elementwise::LINK_KEEP, s.out);
     const int32_t first = value_of(c, 0, next), second = c.num_in > 1 ? value_of(c, 1, next) : first;
     if (e == i) s.in[0] = first;
-    if (j.take) add_link(s, elementwise::LINK_TAKE, first);
-    const int32_t other = j.turned ? first : second;
-    elementwise::Link link = elementwise::link_of(c);
-    if (j.turned) link = elementwise::Link(link + elementwise::LINK_TURNED);
+    if (take) add_link(s, elementwise::LINK_TAKE, first);
+    const int32_t other = turned ? first : second;
+    if (turned) link = elementwise::Link(link + elementwise::LINK_TURNED);
     if (elementwise::may_be_one(link) && shared[other] != nullptr) link = elementwise::Link(link + elementwise::LINK_ONE);
     add_link(s, link, other);
     if (link == elementwise::LINK_CALL || link == elementwise::LINK_TURNED_CALL) {
+      calls++;
       call[e] = elementwise::work_of(c, isa);
       s.work.call[s.work.links - 1] = call + e;
     }
-    s.out = int32_t(start[c.detail[0] >> 32] + uint32_t(c.detail[0]));
+    s.out = int32_t(number_of(c.detail[0]));
   }
-  s.work.stream = past(i + length - 1);
-  return s;
+  if (e - i < 2 || e - i == calls) return 0;
+  s.work.stream = past(e - 1);
+  return e - i;
 }
 
 // Whether command i writes a result past the caches.

@@ -39,12 +39,6 @@ struct Step {
   int32_t in[1 + elementwise::MAX_LINKS], out;
 };
 
-// How a command of a chain follows the one before it: whether the value of that is written to its place too, whether the command starts with
-// another one, and whether it has that value as its second operand.
-struct Joint {
-  bool keep, take, turned;
-};
-
 struct Region {
   const Command *cmd;
   const rlx_program *body;
@@ -80,7 +74,7 @@ struct Region {
  private:
   // Where things lie in the scratch, in bytes.
   struct Places {
-    int64_t source, step, call, table, buffer, shared, slots, slot;
+    int64_t source, step, call, table, buffer, live, shared, slots, slot;
   };
   Places places() const;
   uint32_t values() const { return inputs + outputs + inner + constants; }
@@ -88,10 +82,10 @@ struct Region {
   void build();
   char *buffer_of(char **table, uint32_t value) const;
   int32_t value_of(const Command &b, uint32_t k, char *&next);
-  uint32_t chain_at(uint32_t i) const;
-  Joint joint_at(uint32_t i) const;
+  void mark_kept();
+  uint32_t number_of(int64_t code) const;
   Step alone(uint32_t i, char *&next);
-  Step chained(uint32_t i, uint32_t length, char *&next);
+  uint32_t chained(uint32_t i, Step &s, char *&next);
   bool past(uint32_t i) const;
   void add_link(Step &s, elementwise::Link link, int32_t value);
   void steps_of(char **table, int64_t n) const;
@@ -102,6 +96,7 @@ struct Region {
   elementwise::Work *call = nullptr;  // of the commands that chains call
   char **shared = nullptr;     // by value: constants and operands of one value, repeated over a tile
   int32_t *buffer = nullptr;   // by value: its buffer in a slot, -1 for none
+  bool *live = nullptr;        // of mark_kept: by value, then by command
   char *slots = nullptr;
   int64_t slot = 0;
 };
