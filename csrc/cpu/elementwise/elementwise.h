@@ -17,7 +17,7 @@ constexpr int MAX_LINKS = 24;     // of a chain
 struct Work;
 
 // Functions of f32 that run in chains: v = in[0], then v = fn(v, in[k]), or fn(in[k], v) where turned, for k from 1 on. relu and tanh take v
-// alone, as may the function of a call, which is Work::call[k - 1]. take: v = in[k]; keep: in[k] = v. One: all elements of in[k] are the same.
+// alone, as may the function of a call, which is Chain::call[k - 1]. take: v = in[k]; keep: in[k] = v. One: all elements of in[k] are the same.
 enum Link : int32_t {
   LINK_NONE = -1,
   LINK_ADD, LINK_SUB, LINK_MUL, LINK_CALL,
@@ -32,6 +32,13 @@ inline bool may_be_one(Link l) { return l <= LINK_TURNED_MUL && l % LINK_TURNED 
 // Computes n elements of the result from n elements of each operand. out may be one of the operands.
 typedef void (*Loop)(const Work &w, const void *const *in, void *out, int64_t n);
 
+// The first `links` of each are set.
+struct Chain {
+  int links;
+  Link link[MAX_LINKS];
+  const Work *call[MAX_LINKS];
+};
+
 struct Work {
   Loop loop = nullptr;
   int inputs = 1;
@@ -39,9 +46,7 @@ struct Work {
   double alpha = 0, beta = 0;   // parameters of the function, or the bounds of Clamp
   int64_t lo = 0, hi = 0;       // bounds of an integer Clamp; dtypes of Cast
   bool saturate = true;         // of Cast
-  int links = 0;                // of a chain
-  Link link[MAX_LINKS] = {};
-  const Work *call[MAX_LINKS] = {};
+  const Chain *chain = nullptr; // of the loop of chains
   bool stream = false;          // f32 results go past the caches
 };
 

@@ -94,22 +94,22 @@ RLX_FN void tanh_link(vf &a, vf &b, vf &c, vf &d) {
   a = v[0], b = v[1], c = v[2], d = v[3];
 }
 // Runs the function of a call over n elements of v, with p the other operand, if it takes one.
-RLX_FN void call_link(const Work &w, int k, float *v, const float *p, int64_t n) {
+RLX_FN void call_link(const Chain &c, int k, float *v, const float *p, int64_t n) {
   const void *in[MAX_IN] = {v, p, p};
-  if (w.link[k] == LINK_TURNED_CALL) in[0] = p, in[1] = v;
-  w.call[k]->loop(*w.call[k], in, v, n);
+  if (c.link[k] == LINK_TURNED_CALL) in[0] = p, in[1] = v;
+  c.call[k]->loop(*c.call[k], in, v, n);
 }
 float *place_of(const void *const *in, int k) { return static_cast<float *>(const_cast<void *>(in[k])); }
 
-void chain_block(const Work &w, const void *const *in, float *y, int64_t i, bool past) {
+void chain_block(const Chain &c, const void *const *in, float *y, int64_t i, bool past) {
   const float *x = f32_of(in, 0) + i;
   if (past)  // long calls keep the processor from seeing the next loads
     for (int k = 0; k < 8; k++) __builtin_prefetch(x + (24 + k) * LANES);
   vf v0 = load(x), v1 = load(x + LANES), v2 = load(x + 2 * LANES), v3 = load(x + 3 * LANES);
   vf v4 = load(x + 4 * LANES), v5 = load(x + 5 * LANES), v6 = load(x + 6 * LANES), v7 = load(x + 7 * LANES);
-  for (int k = 0; k < w.links; k++) {
+  for (int k = 0; k < c.links; k++) {
     float *p = place_of(in, k + 1) + i;
-    switch (w.link[k]) {
+    switch (c.link[k]) {
 #define b(k) load(p + (k) * LANES)
       RLX_LINKS()
 #undef b
@@ -134,7 +134,7 @@ void chain_block(const Work &w, const void *const *in, float *y, int64_t i, bool
         float *to = held;
         const float *from = held;
         RLX_EIGHT(put_vector)
-        call_link(w, k, held, p, 8 * LANES);
+        call_link(c, k, held, p, 8 * LANES);
         RLX_EIGHT(get_vector)
         break;
       }
@@ -153,7 +153,7 @@ void chain_block(const Work &w, const void *const *in, float *y, int64_t i, bool
   put(y + 4 * LANES, v4, past), put(y + 5 * LANES, v5, past), put(y + 6 * LANES, v6, past), put(y + 7 * LANES, v7, past);
 }
 // The same for n <= 8 * LANES elements, the values in memory: a short run costs its links once, not once for each vector.
-void chain_rest(const Work &w, const void *const *in, float *y, int64_t i, int n) {
+void chain_rest(const Chain &c, const void *const *in, float *y, int64_t i, int n) {
   alignas(64) float v[8 * LANES];
   const int whole = n / LANES * LANES, left = n - whole;
   const float *x = f32_of(in, 0) + i;
@@ -171,9 +171,9 @@ void chain_rest(const Work &w, const void *const *in, float *y, int64_t i, int n
   }
   for (int j = 0; j < whole; j += LANES) store(v + j, load(x + j));
   if (left > 0) store(v + whole, load_part(x + whole, left));
-  for (int k = 0; k < w.links; k++) {
+  for (int k = 0; k < c.links; k++) {
     float *p = place_of(in, k + 1) + i;
-    switch (w.link[k] & (LINK_ONE - 1)) {
+    switch (c.link[k] & (LINK_ONE - 1)) {
       case LINK_ADD: RLX_REST(add(a, b))
       case LINK_SUB: RLX_REST(sub(a, b))
       case LINK_MUL: RLX_REST(mul(a, b))
@@ -183,7 +183,7 @@ void chain_rest(const Work &w, const void *const *in, float *y, int64_t i, int n
       case LINK_TAKE: std::memcpy(v, p, size_t(n) * sizeof(float)); break;
       case LINK_KEEP: std::memcpy(p, v, size_t(n) * sizeof(float)); break;
       case LINK_CALL:
-      case LINK_TURNED_CALL: call_link(w, k, v, p, n); break;
+      case LINK_TURNED_CALL: call_link(c, k, v, p, n); break;
       case LINK_TANH:
         for (int j = 0; j < n; j += LANES) store(v + j, tanh(load(v + j)));
         break;
@@ -198,6 +198,6 @@ void chain_loop(const Work &w, const void *const *in, void *out, int64_t n) {
   float *y = static_cast<float *>(out);
   const bool past = streams(w, y);
   int64_t i = 0;
-  for (; i + 8 * LANES <= n; i += 8 * LANES) chain_block(w, in, y + i, i, past);
-  if (i < n) chain_rest(w, in, y + i, i, int(n - i));
+  for (; i + 8 * LANES <= n; i += 8 * LANES) chain_block(*w.chain, in, y + i, i, past);
+  if (i < n) chain_rest(*w.chain, in, y + i, i, int(n - i));
 }

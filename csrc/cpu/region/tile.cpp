@@ -214,6 +214,7 @@ Source Region::source_of(uint32_t j, const void *data) const {
 
 void Region::enter_scratch(void *scratch) {
   const Places p = places();
+  start[0] = 0, start[1] = inputs, start[2] = inputs + outputs, start[3] = inputs + outputs + inner;
   char *base = static_cast<char *>(scratch);
   source = reinterpret_cast<Source *>(base + p.source);
   step = reinterpret_cast<Step *>(base + p.step);
@@ -226,7 +227,6 @@ void Region::enter_scratch(void *scratch) {
 }
 
 void Region::build() {
-  const uint32_t start[4] = {0, inputs, inputs + outputs, inputs + outputs + inner};
   const int64_t block = tile * width;
   char *next = slots;
   int32_t own = 0;
@@ -244,7 +244,7 @@ void Region::build() {
   mark_kept();
   steps = 0;
   for (uint32_t i = 0, length; i < body->num_commands; i += length, steps++)
-    if (length = chained(i, step[steps], next); length == 0) step[steps] = alone(i, next), length = 1;
+    if (length = chained(i, step[steps], next); length == 0) alone(i, step[steps], next), length = 1;
 }
 
 // Whether the value before a command is read after it, of all commands.
@@ -261,7 +261,6 @@ void Region::mark_kept() {
 }
 
 uint32_t Region::number_of(int64_t code) const {
-  const uint32_t start[4] = {0, inputs, inputs + outputs, inputs + outputs + inner};
   return start[code >> 32] + uint32_t(code);
 }
 
@@ -276,27 +275,27 @@ int32_t Region::value_of(const Command &b, uint32_t k, char *&next) {
   return int32_t(v);
 }
 
-Step Region::alone(uint32_t i, char *&next) {
+void Region::alone(uint32_t i, Step &s, char *&next) {
   const Command &b = body->command(i);
-  Step s;
+  s.work = elementwise::Work();
   if (b.op == RLX_OP_Copy) s.work.loop = elementwise::pick_copy(rlx_dtype_sizes[b.out[0].dtype]);
   else s.work = elementwise::work_of(b, isa_active());
   for (uint32_t k = 0; k < uint32_t(1 + elementwise::MAX_LINKS); k++) s.in[k] = value_of(b, k < b.num_in ? k : 0, next);
   s.out = int32_t(number_of(b.detail[0]));
   s.work.stream = past(i);
-  return s;
 }
 
 void Region::add_link(Step &s, elementwise::Link link, int32_t value) {
-  s.work.link[s.work.links++] = link;
-  s.in[s.work.links] = value;
+  s.chain.link[s.chain.links++] = link;
+  s.in[s.chain.links] = value;
 }
 
 // Makes s the chain of the commands from i on whose values are f32, as far as there is room for their links, and returns how many they are; 0 if
 // a chain gains nothing: one command, or calls alone.
 uint32_t Region::chained(uint32_t i, Step &s, char *&next) {
   const int isa = isa_active();
-  s.work.loop = elementwise::pick_chain(isa), s.work.links = 0;  // what a chain does not read stays as it is
+  s.work = elementwise::Work();
+  s.work.loop = elementwise::pick_chain(isa), s.work.chain = &s.chain, s.chain.links = 0;
   for (int32_t &v : s.in) v = 0;
   uint32_t e = i, calls = 0;
   for (; e < body->num_commands; e++) {
@@ -311,7 +310,7 @@ uint32_t Region::chained(uint32_t i, Step &s, char *&next) {
       keep = before >> 32 == OUTPUT || (is_first && is_second) || live[values() + e];
       take = !is_first && !is_second, turned = is_second && !is_first;
     }
-    if (s.work.links + 1 + int(keep) + int(take) > elementwise::MAX_LINKS) break;
+    if (s.chain.links + 1 + int(keep) + int(take) > elementwise::MAX_LINKS) break;
     if (keep) add_link(s, elementwise::LINK_KEEP, s.out);
     const int32_t first = value_of(c, 0, next), second = c.num_in > 1 ? value_of(c, 1, next) : first;
     if (e == i) s.in[0] = first;
@@ -323,7 +322,7 @@ uint32_t Region::chained(uint32_t i, Step &s, char *&next) {
     if (link == elementwise::LINK_CALL || link == elementwise::LINK_TURNED_CALL) {
       calls++;
       call[e] = elementwise::work_of(c, isa);
-      s.work.call[s.work.links - 1] = call + e;
+      s.chain.call[s.chain.links - 1] = call + e;
     }
     s.out = int32_t(number_of(c.detail[0]));
   }

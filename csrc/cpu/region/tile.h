@@ -36,6 +36,7 @@ void gather(char *to, const Source &s, int64_t begin, int64_t n);
 // A command of the body, or a chain of them: numbers of values in the table of a slot.
 struct Step {
   elementwise::Work work;
+  elementwise::Chain chain;
   int32_t in[1 + elementwise::MAX_LINKS], out;
 };
 
@@ -49,6 +50,7 @@ struct Region {
   uint32_t streamed = 0;           // bit k: result k is written past the caches
 
   uint32_t inputs, outputs, inner, constants;  // values of the body, numbered in this order
+  uint32_t start[4];                           // the first number of each kind
   int64_t width, tile;                         // bytes of the widest element, elements of a tile
 
   explicit Region(const Command &c, uint32_t num_inputs);
@@ -84,7 +86,7 @@ struct Region {
   int32_t value_of(const Command &b, uint32_t k, char *&next);
   void mark_kept();
   uint32_t number_of(int64_t code) const;
-  Step alone(uint32_t i, char *&next);
+  void alone(uint32_t i, Step &s, char *&next);
   uint32_t chained(uint32_t i, Step &s, char *&next);
   bool past(uint32_t i) const;
   void add_link(Step &s, elementwise::Link link, int32_t value);
