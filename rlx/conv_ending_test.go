@@ -20,7 +20,11 @@ func TestConvEndingsMeanTheirNodes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		c := newConvEnding(rng)
-		fused, apart := c.run(t), c.run(t, rlx.OnlyPasses())
+		fused, n := c.run(t)
+		apart, nodes := c.run(t, rlx.OnlyPasses())
+		if n >= nodes {
+			t.Errorf("%+v, ending %d: %d commands, %d apart: nothing was fused", c.attrs, c.ending, n, nodes)
+		}
 		for i := range fused.Len() {
 			if a, b := float32(fused.Float(i)), float32(apart.Float(i)); math.Float32bits(a) != math.Float32bits(b) && (a == a || b == b) {
 				t.Errorf("x %v, w %v, %+v, ending %d: element %d: got %v, apart %v", c.x.Shape(), c.w.Shape(), c.attrs, c.ending, i, a, b)
@@ -64,33 +68,38 @@ func newConvEnding(rng *rand.Rand) *convEnding {
 	return c
 }
 
-func (c *convEnding) run(t *testing.T, opts ...rlx.Option) *ir.Tensor {
+func (c *convEnding) run(t *testing.T, opts ...rlx.Option) (y *ir.Tensor, commands int) {
 	t.Helper()
 	g := ir.NewGraph("conv")
 	x := g.Input("x", ir.F32, ir.Dims(c.x.Shape()...))
 	conv := op.Conv2d(x, g.Constant(c.w), ir.Value{}, c.attrs)
-	y := op.Add(conv, g.Constant(c.bias))
+	v := op.Add(conv, g.Constant(c.bias))
 	switch c.ending {
 	case 1:
-		y = op.Relu(y)
+		v = op.Relu(v)
 	case 2:
-		y = op.Clamp(y, 0, 6)
+		v = op.Clamp(v, 0, 6)
 	case 3:
-		y = op.HardSwish(y)
+		v = op.HardSwish(v)
 	case 4:
-		y = op.Relu(op.Add(y, op.Conv2d(x, g.Constant(c.other), ir.Value{}, c.attrs)))
+		v = op.Relu(op.Add(v, op.Conv2d(x, g.Constant(c.other), ir.Value{}, c.attrs)))
 	case 5:
-		y = op.Silu(y)
+		v = op.Silu(v)
 	}
-	g.Output("y", y)
+	g.Output("y", v)
 	p, err := rlx.Compile(context.Background(), g, append([]rlx.Option{rlx.On("cpu")}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	out, err := p.Run(context.Background(), rlx.Feed{"x": c.x})
+	feed := rlx.Feed{"x": c.x}
+	plan, err := p.Plan(context.Background(), feed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out["y"]
+	out, err := p.Run(context.Background(), feed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out["y"], len(plan.Commands)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rlx-ml/rlx-go/cmd/rlx/workload"
 )
@@ -75,7 +76,7 @@ func (s *sitting) add(m *measurement) error {
 		m.Workload = limit
 		s.limits[key(m)] = max(s.limits[key(m)], m.GFLOPS+m.GBps)
 	case m.MinMS > 0:
-		if w, ok := workloads[m.Workload]; ok && m.ours() && m.MaxErr != nil && !(*m.MaxErr <= w.Tolerance()) {
+		if w, ok := workloads()[m.Workload]; ok && m.ours() && m.MaxErr != nil && !(*m.MaxErr <= w.Tolerance()) {
 			return fmt.Errorf("%s: max_err is %.2g, expected at most %.2g", m.Workload, *m.MaxErr, w.Tolerance())
 		}
 		s.addTime(m)
@@ -122,13 +123,13 @@ func (s *sitting) addTime(m *measurement) {
 }
 
 // workloads are those of this program, by name.
-var workloads = func() map[string]workload.Workload {
+var workloads = sync.OnceValue(func() map[string]workload.Workload {
 	m := map[string]workload.Workload{}
 	for _, w := range workload.All() {
 		m[w.Name] = w
 	}
 	return m
-}()
+})
 
 // least is the time in ms that the limits allow a workload, and which of them binds; 0 where none is known.
 func (s *sitting) least(w workload.Workload, threads int) (ms float64, by string) {

@@ -26,9 +26,6 @@ constexpr int64_t kFewOuts = 2;         // result channels of a group for which 
 constexpr int64_t kFewPanels = 2;       // row panels that read x where it lies: copying it pays with more
 constexpr int kMostColumns = 32;        // of a tile
 
-int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t align64_bytes(int64_t n) { return (n + 63) & ~int64_t(63); }
 
 struct Job {

@@ -8,9 +8,6 @@ namespace rlx {
 namespace conv {
 namespace {
 
-int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-
 // One row: every channel and kernel position of one window. Bits move unchanged; zero bits are +0 in every dtype.
 template <class T> void window_row(const Window &w, const T *x, int64_t item, int64_t p, T *y) {
   const int64_t at[3] = {p / (w.out[1] * w.out[2]), p / w.out[2] % w.out[1], p % w.out[2]};

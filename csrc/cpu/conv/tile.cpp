@@ -21,9 +21,6 @@ constexpr int64_t kLeastDepth = 16, kLeastRow = 6;
 constexpr int64_t kMostPoints = 256, kLeastChannels = 96;
 constexpr int64_t kChunkFma = 1 << 16;   // about a microsecond: less is not worth handing to another thread
 
-int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t align16(int64_t floats) { return (floats + 15) & ~int64_t(15); }
 
 struct Tiling {

@@ -6,9 +6,6 @@ namespace rlx {
 namespace conv {
 namespace {
 
-int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-
 // Padding in front: r entries pad both sides alike, 2r are all begins, then all ends.
 int64_t begin_of(const Lists &l, int axis, int64_t size, int64_t eff, int64_t stride) {
   if (l.auto_pad == rlx_AutoPad_none) return l.padding->n > 0 ? l.padding->v[axis] : 0;

@@ -18,6 +18,7 @@
 // What a kernel may rely on: what words.h says of decoded words. Kernels never allocate, and a unit of work gives the same bits whatever Range it came in.
 #pragma once
 #include "rlx_begin.h"
+#include "integers.h"
 #include "../../common/words.h"
 
 namespace rlx {

@@ -123,27 +123,20 @@ PEAK(avx2_i8, SUM(0, 6) SUM(1, 7) SUM(2, 8) SUM(3, 9) SUM(4, 10) SUM(5, 11))
 #undef CLEAR
 #undef EACH
 
-void copy_avx2(char *to, const char *from, int64_t n) {
-  for (int64_t i = 0; i < n; i += 128)
-    __asm__ volatile(
-        "vmovups (%0),%%ymm0\n\tvmovups 32(%0),%%ymm1\n\tvmovups 64(%0),%%ymm2\n\tvmovups 96(%0),%%ymm3\n\t"
-        "vmovaps %%ymm0,(%1)\n\tvmovaps %%ymm1,32(%1)\n\tvmovaps %%ymm2,64(%1)\n\tvmovaps %%ymm3,96(%1)"
-        :
-        : "r"(from + i), "r"(to + i)
-        : "memory", "ymm0", "ymm1", "ymm2", "ymm3");
-  __asm__ volatile("vzeroupper" ::: "memory");
-}
-
-void copy_streaming(char *to, const char *from, int64_t n) {
-  for (int64_t i = 0; i < n; i += 128)
-    __asm__ volatile(
-        "vmovups (%0),%%ymm0\n\tvmovups 32(%0),%%ymm1\n\tvmovups 64(%0),%%ymm2\n\tvmovups 96(%0),%%ymm3\n\t"
-        "vmovntps %%ymm0,(%1)\n\tvmovntps %%ymm1,32(%1)\n\tvmovntps %%ymm2,64(%1)\n\tvmovntps %%ymm3,96(%1)"
-        :
-        : "r"(from + i), "r"(to + i)
-        : "memory", "ymm0", "ymm1", "ymm2", "ymm3");
-  __asm__ volatile("sfence\n\tvzeroupper" ::: "memory");
-}
+#define COPY(name, put, end)                                                                                          \
+  void name(char *to, const char *from, int64_t n) {                                                                  \
+    for (int64_t i = 0; i < n; i += 128)                                                                              \
+      __asm__ volatile(                                                                                               \
+          "vmovups (%0),%%ymm0\n\tvmovups 32(%0),%%ymm1\n\tvmovups 64(%0),%%ymm2\n\tvmovups 96(%0),%%ymm3\n\t" put    \
+          " %%ymm0,(%1)\n\t" put " %%ymm1,32(%1)\n\t" put " %%ymm2,64(%1)\n\t" put " %%ymm3,96(%1)"                    \
+          :                                                                                                           \
+          : "r"(from + i), "r"(to + i)                                                                                \
+          : "memory", "ymm0", "ymm1", "ymm2", "ymm3");                                                                \
+    __asm__ volatile(end "vzeroupper" ::: "memory");                                                                  \
+  }
+COPY(copy_avx2, "vmovaps", "")
+COPY(copy_streaming, "vmovntps", "sfence\n\t")
+#undef COPY
 
 // 8 streams far apart keep more cache misses in flight than one does. n is a multiple of 512.
 void read_streams_avx2(const char *p, int64_t n) {

@@ -7,8 +7,6 @@ namespace rlx {
 namespace fft {
 namespace {
 
-int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // The passes of length n; false where a prime factor is too large for one. As few passes as may be: eights, but for a last four or two of
 // them, as 16 is 4 by 4.
 bool factor(Passes *p, int64_t n) {

@@ -16,9 +16,6 @@ namespace {
 constexpr int64_t kBlockRows = 56, kBlockCols = 128, kSlice = 256;
 constexpr int64_t kChunkFma = 1 << 16;  // about a microsecond: less is not worth handing to another thread
 
-int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 const BlockedSet &set_of(int isa, uint32_t dtype) {
   const BlockedSets &s = of_isa<blocked_generic, blocked_avx2, blocked_avx512, blocked_neon>(isa);
   switch (dtype) {

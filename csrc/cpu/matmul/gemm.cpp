@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../core/integers.h"
 #include "gemm.h"
 #include "of_isa.h"
 
@@ -26,9 +27,6 @@ constexpr int64_t kPageFloats = 1024;
 constexpr int64_t kWidenDepth = 128;       // a panel that was just widened stays in the first-level cache
 constexpr int64_t kStridedDepth = 8;       // such rows often fall into one cache set: no more than its ways
 
-int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round16(int64_t floats) { return (floats + 15) & ~INT64_C(15); }
 bool cancelled(const volatile uint32_t *word) { return word != nullptr && __atomic_load_n(word, __ATOMIC_RELAXED) != 0; }
 

@@ -14,13 +14,7 @@ namespace {
 #include "../reduce/forms.h"
 #include "../conv/step.h"
 RLX_FN vf codes_at(const int8_t *p) { return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p))))}; }
-typedef uint8_t u8x16 __attribute__((vector_size(16)));
-RLX_FN float half_at(const uint8_t *p) {
-  uint16_t h;
-  std::memcpy(&h, p, sizeof h);
-  return _cvtsh_ss(h);
-}
-RLX_FN u8x16 pick16(u8x16 table, u8x16 at) { return u8x16(_mm_shuffle_epi8(__m128i(table), __m128i(at))); }
+#include "packed_x86.h"
 #include "codes_body.h"
 #include "rows_body.h"
 RLX_FN vi wide_bytes(const uint8_t *p) { return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p)))}; }

@@ -16,9 +16,6 @@ constexpr int64_t CHUNK = 1 << 17;          // products of a piece of work
 constexpr int64_t CHUNK_PACK = 1 << 14;     // codes
 constexpr int64_t LINE = 64;                // bytes
 
-int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t aligned(int64_t bytes) { return (bytes + 63) & ~int64_t(63); }
 
 struct Job {

@@ -17,8 +17,6 @@ namespace {
 constexpr int64_t kChunkFloats = 1 << 20;  // of x W_ih^T at once
 constexpr int64_t kUnitFma = 1 << 15;      // less is not worth another thread
 
-int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 int64_t align16(int64_t n) { return (n + 15) & ~int64_t(15); }
 
 const Set &set_of(int isa) { return matmul::of_isa<set_generic, set_avx2, set_avx512, set_neon>(isa); }
