@@ -313,7 +313,8 @@ func TestProgramStats(t *testing.T) {
 	}
 }
 
-// RunInto allocates nothing, and the counters that are always on nothing either: with a logger, and with a context that can be cancelled or not.
+// RunInto of a small program allocates nothing, and the counters that are always on nothing either: with a logger, and with a context that can be
+// cancelled or not.
 func TestRunIntoAllocatesNothing(t *testing.T) {
 	for _, b := range backends() {
 		if b == "ref" || conform.Slow(b) {
@@ -322,15 +323,22 @@ func TestRunIntoAllocatesNothing(t *testing.T) {
 		p := small(t, rlx.On(b), rlx.Logger(slog.New(new(logged))))
 		r := p.Runner()
 		in, out := feed(2), rlx.Feed{"y": rlx.New(make([]float32, 6), 2, 3)}
-		if n := testing.AllocsPerRun(200, func() {
-			if err := r.RunInto(context.Background(), in, out); err != nil {
-				t.Fatal(err)
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, c := range []context.Context{context.Background(), ctx} {
+			if n := testing.AllocsPerRun(200, func() {
+				if err := r.RunInto(c, in, out); err != nil {
+					t.Fatal(err)
+				}
+			}); n != 0 {
+				t.Errorf("%s, %v: %g allocations for each RunInto", b, c, n)
 			}
-		}); n != 0 {
-			t.Errorf("%s: %g allocations for each RunInto", b, n)
 		}
-		if s := p.Stats(); s.Runs != 201 {
-			t.Errorf("%s: %d runs counted, expected 201", b, s.Runs)
+		cancel()
+		if err := r.RunInto(ctx, in, out); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: a run with a cancelled context gives %v", b, err)
+		}
+		if s := p.Stats(); s.Runs != 403 || s.Cancelled != 1 {
+			t.Errorf("%s: %d runs counted, %d of them cancelled, expected 403 and 1", b, s.Runs, s.Cancelled)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (d *device) describe() error {
 		return d.b.failure(code, &e)
 	}
 	d.info = backend.DeviceInfo{Name: C.GoString(&info.name[0]), ISA: C.GoString(&info.isa[0]), Threads: int(info.threads),
-		MaxTensorBytes: int64(min(info.max_tensor_bytes, math.MaxInt64))}
+		MaxTensorBytes: int64(min(info.max_tensor_bytes, math.MaxInt64)), Inline: info.runs_inline != 0}
 	d.caps = capsOf(list, n)
 	return nil
 }

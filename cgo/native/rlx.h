@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define RLX_ABI 3u
+#define RLX_ABI 4u
 #define RLX_WORDS_MAGIC 0x50584c52u /* "RLXP" */
 #define RLX_WORDS_VERSION 1u
 #define RLX_ABSENT 0xffffffffu
@@ -83,6 +83,7 @@ typedef struct rlx_device_info {
   int32_t threads;
   uint64_t native_bytes;     /* memory that the library holds now, all devices together */
   uint64_t max_tensor_bytes; /* the largest tensor that a command may touch; 0: no limit of the device. Larger ones are staged */
+  uint32_t runs_inline;      /* 1: a run computes on its caller's thread and waits for no device */
 } rlx_device_info;
 
 typedef struct rlx_constant {

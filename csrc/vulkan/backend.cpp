@@ -48,6 +48,7 @@ int32_t info(rlx_device *d, rlx_device_info *i, rlx_error *error) {
   // Indices have 32 bits, and a binding may begin before its tensor.
   const uint64_t range = c->limits.maxStorageBufferRange < uint32_t(INT32_MAX) ? c->limits.maxStorageBufferRange : uint32_t(INT32_MAX);
   i->max_tensor_bytes = (range < c->max_buffer ? range : c->max_buffer) - kPieceAlign;
+  i->runs_inline = 0;
   return RLX_OK;
 }
 

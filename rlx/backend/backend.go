@@ -47,6 +47,7 @@ type DeviceInfo struct {
 	// MaxTensorBytes is the largest tensor that a command may touch on the device, 0 for no limit. What touches a larger one is composed
 	// of smaller parts or staged on the host.
 	MaxTensorBytes int64
+	Inline         bool // a run computes on its caller's thread and waits for no device
 }
 
 // Device is an open device; safe for concurrent use.

@@ -108,6 +108,7 @@ int32_t info(rlx_device *d, rlx_device_info *i, rlx_error *error) {
   i->threads = d->threads;
   i->native_bytes = memory_bytes();
   i->max_tensor_bytes = 0;
+  i->runs_inline = 1;
   return RLX_OK;
 }
 

@@ -18,10 +18,11 @@ type Runner struct {
 	args    backend.RunArgs
 	host    backend.RunArgs    // of staged commands: the same bindings; its arena is the device's where the host can reach that
 	regions [][]backend.Region // what is carried before each segment; nil where both sides have one arena
+	brief   bool               // runs are not told when their context is cancelled
 }
 
 func newRunner(p *Program) (*Runner, error) {
-	r := &Runner{p: p}
+	r := &Runner{p: p, brief: p.brief()}
 	r.args.Inputs = make([][]byte, len(p.Plan.Program.Inputs))
 	r.args.Outputs = make([][]byte, len(p.Plan.Program.Outputs))
 	if p.native != nil {
@@ -141,7 +142,7 @@ func (r *Runner) run(ctx context.Context, w Watch) error {
 		return err
 	}
 	r.reset()
-	if ctx.Done() != nil {
+	if !r.brief && ctx.Done() != nil {
 		set := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() { r.cancel(); close(set) })
 		defer func() {

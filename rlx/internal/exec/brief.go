@@ -1,0 +1,47 @@
+package exec
+
+import (
+	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
+	"github.com/rlx-ml/rlx-go/rlx/internal/prog"
+)
+
+// briefWork is the most work of a run that is over, at 20 ns for each, within the 50 ms in which a cancelled run shall end: it need not be told.
+const briefWork = 1 << 21
+
+// brief says whether the runs of p are over before a cancelled context could matter. Telling a run of its context takes as long as a hundred
+// small commands do.
+func (p *Program) brief() bool {
+	if p.native == nil || p.staged || !p.target.Device.Info().Inline {
+		return false
+	}
+	total := float64(0)
+	for i := range p.Plan.Steps {
+		if total += work(&p.Plan.Steps[i]); total > briefWork {
+			return false
+		}
+	}
+	return true
+}
+
+// work is no less than the operations of a step: of each element of its results with each element of its operands, once for each command of
+// the body that works on single elements. What runs whole programs has no bound.
+func work(s *plan.Step) float64 {
+	n := float64(1)
+	for _, b := range s.Command.Bodies {
+		if s.Command.Row.Family != "region" {
+			return briefWork + 1
+		}
+		n += float64(len(b.Commands))
+	}
+	return n * elements(s.Command.Out) * elements(s.Command.In)
+}
+
+func elements(list []prog.Operand) float64 {
+	n := float64(1)
+	for _, o := range list {
+		if !o.Absent {
+			n += float64(o.Count())
+		}
+	}
+	return n
+}
