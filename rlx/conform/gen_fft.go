@@ -14,9 +14,9 @@ var fftLengths = []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 
 	100, 101, 106, 127, 128, 134, 143, 200, 210, 243, 256, 262, 307, 360, 512}
 
 func fourier(m *maker) {
-	list := fftLengths
+	list, long := fftLengths, []int64{1000, 1031, 2042, 2310, 3072, 4096, 5041, 6000, 8192, 10007}
 	if m.large {
-		list = append(list[:len(list):len(list)], 1000, 1031, 2042, 4096, 2310)
+		list = append(list[:len(list):len(list)], long[:5]...)
 	}
 	for _, real := range []bool{false, true} {
 		for _, inverse := range []bool{false, true} {
@@ -24,7 +24,7 @@ func fourier(m *maker) {
 				m.transform(k, n, real, inverse)
 			}
 			if m.large {
-				m.transform(0, list[len(list)-1-m.turn%5], real, inverse)
+				m.transform(0, long[m.turn%len(long)], real, inverse)
 			}
 			m.turn++
 		}
@@ -51,7 +51,8 @@ func (m *maker) transform(k int, n int64, real, inverse bool) {
 	if m.enums["layout"] == "block" && !(real && !inverse) {
 		have *= 2
 	}
-	shape := [][]int64{{have}, {3, have}, {2, have, 3}, {have, 5}, {0, have}, {2, 1, 2, have, 2}}[(k+m.turn)%6]
+	shapes := [][]int64{{have}, {3, have}, {2, have, 3}, {have, 5}, {0, have}, {2, 1, 2, have, 2}, {17, have}}
+	shape := shapes[(k+m.turn)%len(shapes)]
 	axis := 0
 	for i, d := range shape {
 		if d == have {
