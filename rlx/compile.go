@@ -206,27 +206,21 @@ func (p *Program) String() string {
 	return fmt.Sprintf("%s on %s (%s)", p.name, p.Backend(), strings.TrimSpace(p.Device().ISA))
 }
 
-// Limits are what the machine can do at most, probed when asked.
-type Limits struct {
-	GFLOPS float64 // f32 multiply-adds, 2 flop each, 1e9 per second
-	GBps   float64 // read bandwidth of a buffer of the asked size per thread
-}
-
-// Probe measures the limits of the program's device for about the given number of seconds, with a buffer of bytes per thread. ok is
-// false where the backend cannot tell.
-func (p *Program) Probe(threads int, bytes uint64, seconds float64) (l Limits, ok bool, err error) {
+// Probe measures a limit of the program's device for about the given number of seconds: a peak of arithmetic in 1e9 operations a second, or, with a
+// buffer of bytes per thread, traffic in 1e9 bytes a second. ok is false where the backend cannot tell.
+func (p *Program) Probe(l backend.Limit, threads int, bytes uint64, seconds float64) (rate float64, ok bool, err error) {
 	if err := p.enter(); err != nil {
-		return Limits{}, false, err
+		return 0, false, err
 	}
 	defer p.leave()
-	d, ok := p.target.Device.(prober)
+	d, ok := p.target.Device.(backend.Prober)
 	if !ok {
-		return Limits{}, false, nil
+		return 0, false, nil
 	}
-	l.GFLOPS, l.GBps, err = d.Probe(threads, bytes, seconds)
+	rate, err = d.Probe(l, threads, bytes, seconds)
 	var be *backend.Error
 	if errors.As(err, &be) && be.Code == backend.Unsupported {
-		return Limits{}, false, nil
+		return 0, false, nil
 	}
-	return l, err == nil, err
+	return rate, err == nil, err
 }

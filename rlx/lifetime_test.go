@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/conform"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 	"github.com/rlx-ml/rlx-go/rlx/op"
@@ -479,7 +480,7 @@ func TestUseAfterClose(t *testing.T) {
 		"Segments":        func() error { _, err := p.Segments(); return err },
 		"Plan":            func() error { _, err := p.Plan(t.Context(), feed(1)); return err },
 		"Plan, no shapes": func() error { _, err := p.Plan(t.Context(), nil); return err },
-		"Probe":           func() error { _, _, err := p.Probe(1, 1<<10, 0.001); return err },
+		"Probe":           func() error { _, _, err := p.Probe(backend.LimitRead, 1, 1<<10, 0.001); return err },
 	} {
 		if err := use(); !errors.Is(err, rlx.ErrClosed) {
 			t.Errorf("%s: got %v, expected ErrClosed", name, err)

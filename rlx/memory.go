@@ -148,15 +148,11 @@ func (d *capped) Load(w backend.Weights, words []uint32) (backend.Program, error
 }
 
 // Probe forwards to the device.
-func (d *capped) Probe(threads int, bytes uint64, seconds float64) (gflops, gbps float64, err error) {
-	if p, ok := d.Device.(prober); ok {
-		return p.Probe(threads, bytes, seconds)
+func (d *capped) Probe(l backend.Limit, threads int, bytes uint64, seconds float64) (rate float64, err error) {
+	if p, ok := d.Device.(backend.Prober); ok {
+		return p.Probe(l, threads, bytes, seconds)
 	}
-	return 0, 0, &backend.Error{Code: backend.Unsupported, Command: -1, Text: "the backend does not probe"}
-}
-
-type prober interface {
-	Probe(threads int, bytes uint64, seconds float64) (gflops, gbps float64, err error)
+	return 0, &backend.Error{Code: backend.Unsupported, Command: -1, Text: "the backend does not probe"}
 }
 
 // cappedProgram counts its arenas until they, or it, are closed.

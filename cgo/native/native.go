@@ -20,8 +20,8 @@ static int32_t rlx_shim_weights_open(const rlx_backend *b, rlx_device *d, rlx_we
   return b->weights_open(d, parent, c, n, w, e);
 }
 static int32_t rlx_shim_weights_close(const rlx_backend *b, rlx_weights *w, rlx_error *e) { return b->weights_close(w, e); }
-static int32_t rlx_shim_probe(const rlx_backend *b, rlx_device *d, int32_t threads, uint64_t bytes, double seconds, double *gflops, double *gbps, rlx_error *e) {
-  return b->probe(d, threads, bytes, seconds, gflops, gbps, e);
+static int32_t rlx_shim_probe(const rlx_backend *b, rlx_device *d, int32_t what, int32_t threads, uint64_t bytes, double seconds, double *rate, rlx_error *e) {
+  return b->probe(d, what, threads, bytes, seconds, rate, e);
 }
 */
 import "C"
@@ -222,20 +222,20 @@ func (d *device) Close() error {
 	return nil
 }
 
-// Probe measures the machine: peak f32 FMA rate in GFLOP/s, and read bandwidth in GB/s of a buffer of the given bytes per thread.
-func (d *device) Probe(threads int, bytes uint64, seconds float64) (gflops, gbps float64, err error) {
+// Probe measures a limit of the machine, with a buffer of the given bytes per thread.
+func (d *device) Probe(l backend.Limit, threads int, bytes uint64, seconds float64) (rate float64, err error) {
 	if d.p == nil {
-		return 0, 0, d.b.misuse("the device is closed")
+		return 0, d.b.misuse("the device is closed")
 	}
 	if d.b.t.probe == nil {
-		return 0, 0, &backend.Error{Backend: d.b.Name(), Code: backend.Unsupported, Command: -1, Text: "the library does not probe the machine's limits"}
+		return 0, &backend.Error{Backend: d.b.Name(), Code: backend.Unsupported, Command: -1, Text: "the library does not probe the machine's limits"}
 	}
-	var f, g C.double
+	var r C.double
 	var e C.rlx_error
-	if code := C.rlx_shim_probe(d.b.t, d.p, C.int32_t(min(threads, 1<<20)), C.uint64_t(bytes), C.double(seconds), &f, &g, &e); code != C.RLX_OK {
-		return 0, 0, d.b.failure(code, &e)
+	if code := C.rlx_shim_probe(d.b.t, d.p, C.int32_t(l), C.int32_t(min(threads, 1<<20)), C.uint64_t(bytes), C.double(seconds), &r, &e); code != C.RLX_OK {
+		return 0, d.b.failure(code, &e)
 	}
-	return float64(f), float64(g), nil
+	return float64(r), nil
 }
 
 type weights struct {

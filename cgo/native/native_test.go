@@ -61,7 +61,7 @@ func TestNoProbe(t *testing.T) {
 	var handle uint64
 	*(*unsafe.Pointer)(unsafe.Pointer(&d.p)) = unsafe.Pointer(&handle)
 	var e *backend.Error
-	if _, _, err := d.Probe(1, 1<<20, 0.01); !errors.As(err, &e) || e.Code != backend.Unsupported {
+	if _, err := d.Probe(backend.LimitF32, 1, 1<<20, 0.01); !errors.As(err, &e) || e.Code != backend.Unsupported {
 		t.Error(err)
 	}
 }

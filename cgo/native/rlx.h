@@ -48,6 +48,19 @@ typedef enum rlx_status {
   RLX_DRIVER = 9 /* a driver's call failed in a way of its own, or its validation found a defect of the backend */
 } rlx_status;
 
+/* What probe measures. Peaks of arithmetic, in 1e9 operations a second: of the dot products of the instruction set in use where it has them;
+ * without one, bf16 is held against f32, and i8 against sums of pairs of bytes. Traffic with memory, in 1e9 bytes a second: reads of a buffer,
+ * and copies of its first half over the second, through the caches or past them, which count both. */
+typedef enum rlx_probe {
+  RLX_PROBE_F32 = 0,
+  RLX_PROBE_F64 = 1,
+  RLX_PROBE_BF16 = 2,
+  RLX_PROBE_I8 = 3,
+  RLX_PROBE_READ = 4,
+  RLX_PROBE_COPY = 5,
+  RLX_PROBE_COPY_STREAMING = 6
+} rlx_probe;
+
 typedef enum rlx_slot { RLX_ARENA = 0, RLX_INPUT = 1, RLX_OUTPUT = 2, RLX_CONST = 3, RLX_STATE = 4 } rlx_slot;
 
 typedef struct rlx_error {
@@ -151,9 +164,9 @@ typedef struct rlx_backend {
   int32_t (*arena_read)(rlx_arena *, const rlx_region *, uint32_t count, rlx_error *);  /* device to host */
   /* Returns when the work is done. */
   int32_t (*run)(rlx_program *, const rlx_run_args *);
-  /* The machine's limits, probed now: f32 FMA peak in gflop/s and read bandwidth in GB/s of a buffer of `bytes` per thread. NULL where a
-   * backend cannot tell. */
-  int32_t (*probe)(rlx_device *, int32_t threads, uint64_t bytes, double seconds, double *gflops, double *gbps, rlx_error *);
+  /* One of the machine's limits (rlx_probe), measured now for about `seconds` with `threads` threads, each with a buffer of `bytes` that peaks
+   * of arithmetic ignore. NULL where a backend cannot tell. */
+  int32_t (*probe)(rlx_device *, int32_t what, int32_t threads, uint64_t bytes, double seconds, double *rate, rlx_error *);
 } rlx_backend;
 
 #ifdef __cplusplus

@@ -12,24 +12,27 @@ import (
 
 	"github.com/rlx-ml/rlx-go/cmd/rlx/workload"
 	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
-// probed is a limit of the machine. size is what the device's probe is asked for: bytes of a buffer, or one of the numbers of other limits in
-// csrc/cpu/core/probe.h, which no buffer has.
+// probed is a limit of the machine; bytes is the size of a buffer for traffic with memory.
 type probed struct {
-	name string
-	size uint64
-	peak bool // of arithmetic, not of memory
+	name  string
+	limit backend.Limit
+	bytes uint64
 }
 
-var probes = []probed{{"f32", 1 << 14, true}, {"f64", 1, true}, {"bf16", 2, true}, {"i8", 3, true},
-	{"l1", 24 << 10, false}, {"l2", 256 << 10, false}, {"l3", 3 << 20, false}, {"dram", 96 << 20, false}, {"copy", 4, false}, {"copy_nt", 5, false}}
+var probes = []probed{{"f32", backend.LimitF32, 1}, {"f64", backend.LimitF64, 1}, {"bf16", backend.LimitBF16, 1}, {"i8", backend.LimitI8, 1},
+	{"l1", backend.LimitRead, 24 << 10}, {"l2", backend.LimitRead, 256 << 10}, {"l3", backend.LimitRead, 3 << 20}, {"dram", backend.LimitRead, 96 << 20},
+	{"copy", backend.LimitCopy, 96 << 20}, {"copy_nt", backend.LimitCopyStreaming, 96 << 20}}
+
+func (p probed) isPeak() bool { return p.limit < backend.LimitRead }
 
 // peakOf is the probe of a unit.
 func peakOf(unit string) probed {
 	for _, p := range probes {
-		if p.peak && p.name == unit {
+		if p.isPeak() && p.name == unit {
 			return p
 		}
 	}
@@ -38,11 +41,7 @@ func peakOf(unit string) probed {
 
 // measure is the limit in 1e9 operations or bytes a second; ok is false where the backend cannot tell.
 func (p probed) measure(prog *rlx.Program, threads int, seconds float64) (value float64, ok bool, err error) {
-	l, ok, err := prog.Probe(threads, p.size, seconds)
-	if p.name == "f32" {
-		return l.GFLOPS, ok, err
-	}
-	return l.GBps, ok, err
+	return prog.Probe(p.limit, threads, p.bytes, seconds)
 }
 
 // limits are the best that the probes beside a workload's runs found.
@@ -55,7 +54,7 @@ func (l *limits) probe(prog *rlx.Program, w workload.Workload, threads int) erro
 	if err != nil || !ok {
 		return err
 	}
-	read, _, err := probed{"memory", max(uint64(w.Bytes)/uint64(threads), 1<<14), false}.measure(prog, threads, seconds)
+	read, _, err := probed{"memory", backend.LimitRead, max(uint64(w.Bytes)/uint64(threads), 1<<14)}.measure(prog, threads, seconds)
 	l.peak, l.read = max(l.peak, peak), max(l.read, read)
 	return err
 }
@@ -107,7 +106,7 @@ func benchLimits(ctx context.Context, o benchOptions, put func(*benchLine) error
 			return err
 		}
 		l := &benchLine{Workload: "limit." + p.name, Peer: "limits", Threads: o.threads, Version: isa}
-		if p.peak {
+		if p.isPeak() {
 			l.GFLOPS = value
 		} else {
 			l.GBps = value

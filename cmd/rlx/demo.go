@@ -16,6 +16,7 @@ import (
 
 	files "github.com/rlx-ml/rlx-go/cmd/rlx/demo"
 	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/backend"
 )
 
 func demoCommand() *cobra.Command {
@@ -113,13 +114,13 @@ type demoResult struct {
 	compile       time.Duration
 	one, all      time.Duration // fastest run of one digit, and of all
 	flop          float64       // of all digits
-	limit         rlx.Limits
+	limit         float64       // GFLOP/s of f32
 	hasLimit      bool
 }
 
-func demoOn(ctx context.Context, model *rlx.Model, d *digits, backend string) (*demoResult, error) {
+func demoOn(ctx context.Context, model *rlx.Model, d *digits, on string) (*demoResult, error) {
 	t0 := time.Now()
-	prog, err := model.Compile(ctx, rlx.On(backend))
+	prog, err := model.Compile(ctx, rlx.On(on))
 	if err != nil {
 		return nil, err
 	}
@@ -151,11 +152,11 @@ func demoOn(ctx context.Context, model *rlx.Model, d *digits, backend string) (*
 			return nil, err
 		}
 		r.all = min(r.all, t)
-		var l rlx.Limits
-		if l, r.hasLimit, err = prog.Probe(prog.Device().Threads, 1<<20, 0.05); err != nil {
+		var peak float64
+		if peak, r.hasLimit, err = prog.Probe(backend.LimitF32, prog.Device().Threads, 1, 0.025); err != nil {
 			return nil, err
 		}
-		r.limit.GFLOPS = max(r.limit.GFLOPS, l.GFLOPS)
+		r.limit = max(r.limit, peak)
 	}
 	r.one, err = fastest(ctx, prog, rlx.Feed{"pixels": rlx.New(d.pixels[:digitSize], 1, digitSize)}, 100*time.Millisecond)
 	return r, err
@@ -206,7 +207,7 @@ func (r *demoResult) write(w io.Writer) {
 	gflops := r.flop / r.all.Seconds() / 1e9
 	fmt.Fprintf(t, "  throughput\t%.0f digits/s\t%v for %d digits, %.1f GFLOP/s\n", float64(n)/r.all.Seconds(), r.all, n, gflops)
 	if r.hasLimit {
-		fmt.Fprintf(t, "  machine's limit\t%.0f GFLOP/s\t%.0f %% of it reached\n", r.limit.GFLOPS, 100*gflops/r.limit.GFLOPS)
+		fmt.Fprintf(t, "  machine's limit\t%.0f GFLOP/s\t%.0f %% of it reached\n", r.limit, 100*gflops/r.limit)
 	}
 	t.Flush()
 	fmt.Fprintln(w)

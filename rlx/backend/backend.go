@@ -50,6 +50,27 @@ type DeviceInfo struct {
 	Inline         bool // a run computes on its caller's thread and waits for no device
 }
 
+// Limit names what a machine can do at most; numbers as in rlx.h.
+type Limit int32
+
+// Peaks of arithmetic, in 1e9 operations a second with multiplications and additions counted, and traffic with memory, in 1e9 bytes a second:
+// reads of a buffer, and copies of its first half over the second, through the caches or past them, which count both.
+const (
+	LimitF32 Limit = iota
+	LimitF64
+	LimitBF16
+	LimitI8
+	LimitRead
+	LimitCopy
+	LimitCopyStreaming
+)
+
+// Prober is a Device that can measure its limits, for about the given number of seconds, with a buffer of bytes per thread that peaks of
+// arithmetic ignore.
+type Prober interface {
+	Probe(l Limit, threads int, bytes uint64, seconds float64) (rate float64, err error)
+}
+
 // Device is an open device; safe for concurrent use.
 type Device interface {
 	Info() DeviceInfo

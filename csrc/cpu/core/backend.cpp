@@ -173,13 +173,14 @@ int32_t read_arena(rlx_arena *a, const rlx_region *regions, uint32_t count, rlx_
   return copy_regions("arena_read", a, regions, count, false, error);
 }
 
-int32_t probe(rlx_device *d, int32_t threads, uint64_t bytes, double seconds, double *gflops, double *gbps, rlx_error *error) {
-  NEED(d != nullptr && gflops != nullptr && gbps != nullptr, "probe");
+int32_t probe(rlx_device *d, int32_t what, int32_t threads, uint64_t bytes, double seconds, double *rate, rlx_error *error) {
+  NEED(d != nullptr && rate != nullptr, "probe");
+  if (what < RLX_PROBE_F32 || what > RLX_PROBE_COPY_STREAMING)
+    return set_error(error, RLX_BAD_ARGUMENT, -1, "probe: limit %d, expected %d to %d", what, RLX_PROBE_F32, RLX_PROBE_COPY_STREAMING);
   if (threads < 1 || threads > kMaxThreads || bytes == 0 || bytes > uint64_t(INT64_MAX) || !(seconds > 0))
     return set_error(error, RLX_BAD_ARGUMENT, -1, "probe: %d threads, %llu bytes, %g seconds: expected positive numbers and at most %d threads", threads, (unsigned long long)bytes, seconds, kMaxThreads);
-  *gflops = probe_f32_gflops(-1, threads, seconds / 2);
-  *gbps = probe_read_gbps(int64_t(bytes), threads, seconds / 2);
-  if (!(*gbps > 0)) return set_error(error, RLX_NO_MEMORY, -1, "probe: no memory for %d buffers of %llu bytes", threads, (unsigned long long)bytes);
+  *rate = probe_limit(rlx_probe(what), threads, int64_t(bytes), seconds);
+  if (!(*rate > 0)) return set_error(error, RLX_NO_MEMORY, -1, "probe: no memory for %d buffers of %llu bytes", threads, (unsigned long long)bytes);
   return RLX_OK;
 }
 

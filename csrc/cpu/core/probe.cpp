@@ -360,10 +360,10 @@ double measure(Probe *p, int threads, double seconds) {
 }
 
 #if defined(RLX_X86)
-Peak peak_avx2(ProbeKind kind) {
-  switch (kind) {
-    case PROBE_F64: return {avx2_f64, 12 * 4 * 2};
-    case PROBE_I8:
+Peak peak_avx2(rlx_probe what) {
+  switch (what) {
+    case RLX_PROBE_F64: return {avx2_f64, 12 * 4 * 2};
+    case RLX_PROBE_I8:
 #if defined(RLX_AVX_VNNI)
       if (isa_has_avx_vnni()) return {avx2_i8_vnni, 12 * 32 * 2};
 #endif
@@ -372,13 +372,13 @@ Peak peak_avx2(ProbeKind kind) {
   }
 }
 
-Peak peak_avx512(ProbeKind kind) {
-  switch (kind) {
-    case PROBE_F64: return {avx512_f64, 24 * 8 * 2};
-    case PROBE_BF16:
+Peak peak_avx512(rlx_probe what) {
+  switch (what) {
+    case RLX_PROBE_F64: return {avx512_f64, 24 * 8 * 2};
+    case RLX_PROBE_BF16:
       if (isa_has_avx512_bf16()) return {avx512_bf16, 24 * 32 * 2};
       break;
-    case PROBE_I8:
+    case RLX_PROBE_I8:
       if (isa_has_avx512_vnni()) return {avx512_i8_vnni, 24 * 64 * 2};
       return {avx512_i8, 8 * 64 * 2};
     default: break;
@@ -387,44 +387,40 @@ Peak peak_avx512(ProbeKind kind) {
 }
 #endif
 
-Peak peak_of(int isa, ProbeKind kind) {
+Peak peak_of(int isa, rlx_probe what) {
 #if defined(RLX_X86)
-  if (isa == ISA_AVX2) return peak_avx2(kind);
-  if (isa == ISA_AVX512) return peak_avx512(kind);
+  if (isa == ISA_AVX2) return peak_avx2(what);
+  if (isa == ISA_AVX512) return peak_avx512(what);
 #endif
   (void)isa;
-  return kind == PROBE_F64 ? kBaseF64 : kind == PROBE_I8 ? kBaseI8 : kBaseF32;
+  return what == RLX_PROBE_F64 ? kBaseF64 : what == RLX_PROBE_I8 ? kBaseI8 : kBaseF32;
 }
 
-double probe_peak(int isa, ProbeKind kind, int threads, double seconds) {
-  if (isa < 0) isa = isa_active();
-  if (!isa_runs(isa)) return 0;
-  const Peak peak = peak_of(isa, kind);
+double probe_peak(rlx_probe what, int threads, double seconds) {
+  const Peak peak = peak_of(isa_active(), what);
   Probe p = {};
   p.alu = peak.loop;
   p.amount = peak.amount;
   return measure(&p, threads, seconds);
 }
 
-constexpr int64_t kCopyBytes = 96 << 20;  // of a thread's two buffers together: beyond the caches
+double probe_memory(Copy copy, int threads, int64_t bytes, double seconds) {
+  Probe p = {};
+  p.copy = copy;
+  p.bytes = bytes < 8192 ? 8192 : bytes & ~INT64_C(8191);
+  p.amount = static_cast<double>(p.bytes);
+  return measure(&p, threads, seconds);
+}
 
 }  // namespace
 
-double probe_f32_gflops(int isa, int threads, double seconds) { return probe_peak(isa, PROBE_F32, threads, seconds); }
-
-double probe_read_gbps(int64_t bytes, int threads, double seconds) {
-  Probe p = {};
-  switch (bytes) {
-    case PROBE_F64:
-    case PROBE_BF16:
-    case PROBE_I8: return probe_peak(-1, static_cast<ProbeKind>(bytes), threads, seconds);
-    case PROBE_COPY: p.copy = Copy::kCached; break;
-    case PROBE_COPY_STREAMING: p.copy = Copy::kStreaming; break;
-    default: break;
+double probe_limit(rlx_probe what, int threads, int64_t bytes, double seconds) {
+  switch (what) {
+    case RLX_PROBE_READ: return probe_memory(Copy::kNone, threads, bytes, seconds);
+    case RLX_PROBE_COPY: return probe_memory(Copy::kCached, threads, bytes, seconds);
+    case RLX_PROBE_COPY_STREAMING: return probe_memory(Copy::kStreaming, threads, bytes, seconds);
+    default: return probe_peak(what, threads, seconds);
   }
-  p.bytes = p.copy != Copy::kNone ? kCopyBytes : bytes < 4096 ? 4096 : bytes & ~INT64_C(4095);
-  p.amount = static_cast<double>(p.bytes);
-  return measure(&p, threads, seconds);
 }
 
 }  // namespace rlx
