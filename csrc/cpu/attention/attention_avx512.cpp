@@ -14,15 +14,22 @@ namespace {
 #include "../reduce/forms.h"
 #include "../conv/step.h"
 
-RLX_FN __m512 piece4(const char *p, int64_t rs4) {
-  __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(reinterpret_cast<const float *>(p)));
-  x = _mm512_insertf32x4(x, _mm_loadu_ps(reinterpret_cast<const float *>(p + rs4)), 1);
-  x = _mm512_insertf32x4(x, _mm_loadu_ps(reinterpret_cast<const float *>(p + 2 * rs4)), 2);
-  return _mm512_insertf32x4(x, _mm_loadu_ps(reinterpret_cast<const float *>(p + 3 * rs4)), 3);
+// Halves by 256-bit inserts, of which two are as dear as one of 512 bits.
+RLX_FN __m256 half4(const char *p, const char *q) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(reinterpret_cast<const float *>(p))), _mm_loadu_ps(reinterpret_cast<const float *>(q)), 1);
+}
+RLX_FN __m512 piece4(const char *const *p, int64_t at) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(half4(p[0] + at, p[1] + at)), half4(p[2] + at, p[3] + at), 1);
 }
 RLX_FN void columns4(const float *rows, int64_t rs, vf *c) {
-  const char *p = reinterpret_cast<const char *>(rows);
-  const __m512 a = piece4(p, 4 * rs), b = piece4(p + rs, 4 * rs), x = piece4(p + 2 * rs, 4 * rs), y = piece4(p + 3 * rs, 4 * rs);
+  // Bases that the compiler cannot take apart: addresses of all rows would not fit into registers.
+  const char *p[4] = {reinterpret_cast<const char *>(rows)};
+  __asm__("" : "+r"(p[0]));
+  p[1] = p[0] + 4 * rs, p[2] = p[0] + 8 * rs;
+  __asm__("" : "+r"(p[1]), "+r"(p[2]));
+  p[3] = p[2] + 4 * rs;
+  __asm__("" : "+r"(p[3]));
+  const __m512 a = piece4(p, 0), b = piece4(p, rs), x = piece4(p, 2 * rs), y = piece4(p, 3 * rs);
   const __m512d ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)), AB = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
   const __m512d xy = _mm512_castps_pd(_mm512_unpacklo_ps(x, y)), XY = _mm512_castps_pd(_mm512_unpackhi_ps(x, y));
   c[0] = {_mm512_castpd_ps(_mm512_unpacklo_pd(ab, xy))}, c[1] = {_mm512_castpd_ps(_mm512_unpackhi_pd(ab, xy))};

@@ -1,7 +1,8 @@
 // attention_body.h: a block of queries of Attention in f32 lanes, one query a lane: scores are kept as [key][query], so that maxima and
 // sums of softmax need no sums across lanes, and k and v are read as they lie. Softmax is online: key block by key block, with sums scaled
 // where the greatest score so far grows by more than a little. Blocks stand at multiples of KEYS, and all of a query's steps depend on its
-// own scores alone. Keys that no query of a tile sees are left out of its products. Text for the anonymous namespace of an instruction set, after vec_math.h, forms.h and step.h.
+// own scores alone. Keys that no query of a tile sees are left out of its products. Text for the anonymous namespace of an instruction set,
+// after vec_math.h, forms.h and step.h; it defines columns4 first, as attention_few_body.h says.
 
 // The block of queries of one unit.
 struct Queries {
@@ -20,6 +21,9 @@ Queries queries_of(const Job &j, int64_t u) {
   q.lanes = (q.n + j.tiles->cols - 1) / j.tiles->cols * j.tiles->cols;
   return q;
 }
+
+// Rows of a tile. Of 14, as the 16 lane set has them, the stores hold up the next tile, which is dear as k is short.
+int64_t tile_rows(const matmul::TileSetF32 &set) { return set.rows > 8 ? 8 : set.rows; }
 
 // What is known of each query while keys go by, and its range of keys.
 struct State {
@@ -41,6 +45,17 @@ struct State {
   }
 };
 
+// A panel [d][cols] of n queries that lie ss apart, d elements each.
+void pack_panel(float *dst, int64_t cols, const float *src, int64_t sd, int64_t ss, int64_t d, int64_t n) {
+  if (n < cols || sd != 1 || d % 4 != 0) return matmul::pack_panel_f32(dst, int(cols), src, sd, ss, d, int(n));
+  for (int64_t r = 0; r < cols; r += LANES)
+    for (int64_t i = 0; i < d; i += 4) {
+      vf c[4];
+      columns4(src + r * ss + i, ss * int64_t(sizeof(float)), c);
+      for (int t = 0; t < 4; t++) store(dst + (i + t) * cols + r, c[t]);
+    }
+}
+
 // Panels [d][cols] of queries.
 template <class F> void pack_queries(const Job &j, const Queries &q, float *dst) {
   const int64_t cols = j.tiles->cols, d = j.q.d;
@@ -49,7 +64,7 @@ template <class F> void pack_queries(const Job &j, const Queries &q, float *dst)
     if (j.stack == 1) {
       const float *src = x + j.q.at(q.b, q.h, q.first);
       for (int64_t r = 0; r < q.n; r += cols)
-        matmul::pack_panel_f32(dst + r * d, int(cols), src + r * j.q.ss, j.q.sd, j.q.ss, d, int(q.n - r < cols ? q.n - r : cols));
+        pack_panel(dst + r * d, cols, src + r * j.q.ss, j.q.sd, j.q.ss, d, q.n - r < cols ? q.n - r : cols);
       return;
     }
   std::memset(dst, 0, size_t(q.lanes * d) * sizeof(float));
@@ -64,16 +79,31 @@ template <class F> void pack_queries(const Job &j, const Queries &q, float *dst)
   }
 }
 
-// Rows of c = a b, b a panel, by tiles; half says that the first half of the columns is enough. Meanwhile what lies `ahead` is fetched, or
-// null the rows of the next tile.
-void tiles_of(const matmul::TileSetF32 &set, matmul::TileF32 t, int64_t rows, bool half, const char *ahead, int64_t ahead_step) {
+// Rows that lie `step` bytes apart, to be fetched while tiles run: with each tile the next line of all of them, as far as its k steps go.
+struct Lines {
+  const char *at;
+  int64_t step, left;
+  void next(matmul::TileF32 *t) {
+    if (left <= 0) return;
+    t->ahead = at, t->ahead_step = step;
+    at += 64, left--;
+  }
+};
+template <class T> Lines lines_of(const T *rows, const Heads &x) {
+  return {reinterpret_cast<const char *>(rows), x.ss * int64_t(sizeof(T)), x.sd == 1 ? (x.d * int64_t(sizeof(T)) + 63) / 64 : 0};
+}
+
+// Rows of c = a b, b a panel, by tiles; half says that the first half of the columns is enough.
+void tiles_of(const matmul::TileSetF32 &set, matmul::TileF32 t, int64_t rows, bool half, Lines ahead) {
   const char *a = reinterpret_cast<const char *>(t.a);
   char *c = reinterpret_cast<char *>(t.c);
-  for (int64_t i = 0; i < rows; i += set.rows) {
-    const int64_t m = rows - i < set.rows ? rows - i : set.rows;
+  const int64_t most = tile_rows(set);
+  for (int64_t i = 0; i < rows; i += most) {
+    const int64_t m = rows - i < most ? rows - i : most;
     t.a = reinterpret_cast<const float *>(a + i * t.a_rs);
     t.c = reinterpret_cast<float *>(c + i * t.c_rs);
-    t.ahead = ahead != nullptr ? ahead : reinterpret_cast<const char *>(t.a) + m * t.a_rs, t.ahead_step = ahead_step;
+    t.ahead = reinterpret_cast<const char *>(t.a) + m * t.a_rs, t.ahead_step = 64;
+    ahead.next(&t);
     (half ? set.half[m] : set.run[m])(&t);
   }
 }
@@ -90,17 +120,20 @@ template <class F> void place_keys(const Job &j, const Queries &q, int64_t j0, i
   t->a = keys, t->a_rs = d * f, t->a_cs = f;
 }
 
-// scores[key][query] of keys [j0, j0 + n): of each panel of queries those that one of it sees.
+// scores[key][query] of keys [j0, j0 + n): of each panel of queries those that one of it sees. Meanwhile the next keys and these values are fetched.
 template <class F> void score(const Job &j, const Queries &q, const State &s, int64_t j0, int64_t n, const float *panels, float *keys, float *scores) {
   const int64_t f = sizeof(float), d = j.q.d, cols = j.tiles->cols;
   matmul::TileF32 t = {};
   place_keys<F>(j, q, j0, n, false, keys, &t);
   t.b_rs = cols * f, t.c_rs = QUERIES * f, t.k = d;
   const char *a = reinterpret_cast<const char *>(t.a);
+  typedef typename F::T T;
+  const Lines next = lines_of(j.c->template in_ptr<T>(1) + j.k.at(q.b, q.g, j0 + KEYS), j.k);
+  const Lines values = lines_of(j.c->template in_ptr<T>(2) + j.v.at(q.b, q.g, j0), j.v);
   for (int64_t p = 0; p < q.lanes; p += cols) {
     const Keys seen = s.seen(p, p + cols, 0, n);
     t.a = reinterpret_cast<const float *>(a + seen.lo * t.a_rs), t.b = panels + p * d, t.c = scores + seen.lo * QUERIES + p;
-    tiles_of(*j.tiles, t, seen.hi - seen.lo, j.tiles->half[1] != nullptr && 2 * (q.n - p) <= cols, nullptr, 64);
+    tiles_of(*j.tiles, t, seen.hi - seen.lo, j.tiles->half[1] != nullptr && 2 * (q.n - p) <= cols, p == 0 ? next : p == cols ? values : Lines{});
   }
 }
 
@@ -238,7 +271,7 @@ RLX_FN vf greatest(const Scoring &m, int64_t w, Keys k, const float *bias, float
     return raw_max(other, top);
   }
   const vf far = load(s.far + w), digits = far * splat<vf>(0x1.8p-29);
-  const vi lo = load_i(s.lo + w), hi = load_i(s.hi + w);
+  const vi lo = s.edges ? load_i(s.lo + w) : splat_i(0), hi = s.edges ? load_i(s.hi + w) : lo;
   for (int64_t i = k.lo; i < k.hi; i++) {
     vf mask = splat<vf>(0.0);
     if (m.bias || m.keep) mask = m.shared ? splat<vf>(bias[i]) : load(bias + i * QUERIES + w);
@@ -266,22 +299,24 @@ template <bool PLAIN> bool soften(const Scoring &m, const Queries &q, int64_t n,
 
 // ---- values
 
-void scale_sums(const Queries &q, const float *factor, float *sums, int64_t wide) {
+void scale_sums(const Queries &q, const float *factor, float *sums, int64_t wide, int64_t d) {
   for (int64_t r = 0; r < q.n; r++) {
     if (factor[r] == 1.0f) continue;
     const vf f = splat<vf>(factor[r]);
-    for (int64_t i = 0; i < wide; i += LANES) store(sums + r * wide + i, load(sums + r * wide + i) * f);
+    for (int64_t i = 0; i < d; i += LANES) store(sums + r * wide + i, load(sums + r * wide + i) * f);
   }
 }
 
-// sums[query] += p[key][query] v[key] for keys [at, at + n) of the block from j0 on, without those that no query of a tile sees; p_query and
-// p_key are the steps of p. A few steps of `ahead` go with each tile, if it is not null.
-template <class F> void add_values(const Job &j, const Queries &q, const State &s, int64_t j0, int64_t at, int64_t n, const float *p, int64_t p_query,
-                                   int64_t p_key, float *values, float *sums, int64_t wide, bool load, Stream *ahead) {
-  const int64_t f = sizeof(float), cols = j.tiles->cols;
-  const typename F::T *v = j.c->template in_ptr<typename F::T>(2) + j.v.at(q.b, q.g, j0 + at);
+// sums[query] += p[key][query] v[key] for the n keys of the block from j0 on, without those that no query of a tile sees. The first block
+// fetches the rows of the result.
+template <class F>
+void add_values(const Job &j, const Queries &q, const State &s, int64_t j0, int64_t n, const float *p, float *values, float *sums, int64_t wide, bool load) {
+  const int64_t f = sizeof(float), cols = j.tiles->cols, most = tile_rows(*j.tiles);
+  const typename F::T *v = j.c->template in_ptr<typename F::T>(2) + j.v.at(q.b, q.g, j0);
   matmul::TileF32 t = {};
-  t.a_rs = p_query * f, t.a_cs = p_key * f, t.c_rs = wide * f, t.load = load;
+  t.a_rs = f, t.a_cs = QUERIES * f, t.c_rs = wide * f, t.load = load;
+  Lines results = lines_of(j.c->template out_ptr<typename F::T>(0) + j.y.at(q.b, q.head(j, 0), q.query(j, 0)), j.y);
+  if (load) results.left = 0;
   for (int64_t i = 0; i < j.v.d; i += cols) {
     const int64_t left = j.v.d - i;
     const bool half = j.tiles->half[1] != nullptr && 2 * left <= cols;
@@ -297,12 +332,12 @@ template <class F> void add_values(const Job &j, const Queries &q, const State &
       t.b = values, t.b_rs = width * f;
     }
     const float *b = t.b;
-    t.ahead = p;
-    for (int64_t k = 0; ahead != nullptr && k < n * m * int64_t(sizeof(typename F::T)); k += 64 * STREAMS) ahead->step();
-    for (int64_t r = 0; r < q.n; r += j.tiles->rows) {
-      const int64_t rows = q.n - r < j.tiles->rows ? q.n - r : j.tiles->rows;
-      const Keys seen = s.seen(r, r + rows, at, n);
-      t.a = p + r * p_query + seen.lo * p_key, t.b = b + seen.lo * (t.b_rs / f), t.c = sums + r * wide + i, t.k = seen.hi - seen.lo;
+    for (int64_t r = 0; r < q.n; r += most) {
+      t.ahead = p, t.ahead_step = 0;
+      results.next(&t);
+      const int64_t rows = q.n - r < most ? q.n - r : most;
+      const Keys seen = s.seen(r, r + rows, 0, n);
+      t.a = p + r + seen.lo * QUERIES, t.b = b + seen.lo * (t.b_rs / f), t.c = sums + r * wide + i, t.k = seen.hi - seen.lo;
       (half ? j.tiles->half[rows] : j.tiles->run[rows])(&t);
     }
   }
@@ -323,9 +358,10 @@ template <class F> void put_rows(const Job &j, const Queries &q, const State &s,
   }
 }
 
-// Sets up the state and returns the keys that some query of the block sees.
-Keys start(const Job &j, const Queries &q, const State &s, Keys *spans) {
+// Sets up the state and returns the keys that some query of the block sees; `common` are those that all of them see.
+Keys start(const Job &j, const Queries &q, const State &s, Keys *spans, Keys *common) {
   Keys all = {INT64_MAX, 0};
+  *common = {0, INT64_MAX};
   int64_t before = -1;
   for (int64_t r = 0; r < QUERIES; r++) {
     s.base[r] = -INFINITY, s.sum[r] = 0, s.far[r] = 0;
@@ -333,6 +369,7 @@ Keys start(const Job &j, const Queries &q, const State &s, Keys *spans) {
     if (r >= q.n) continue;
     const int64_t i = q.query(j, r);
     spans[r] = j.keys(q.b, i);
+    common->lo = spans[r].lo > common->lo ? spans[r].lo : common->lo, common->hi = spans[r].hi < common->hi ? spans[r].hi : common->hi;
     if (spans[r].lo < spans[r].hi) {
       all.lo = spans[r].lo < all.lo ? spans[r].lo : all.lo;
       all.hi = spans[r].hi > all.hi ? spans[r].hi : all.hi;
@@ -346,8 +383,9 @@ Keys start(const Job &j, const Queries &q, const State &s, Keys *spans) {
   return all;
 }
 
-// Places the ends of each query's keys within the block [j0, j0 + n); returns whether one lies inside it.
-bool place_edges(const Queries &q, const Keys *spans, int64_t j0, int64_t n, const State &s) {
+// Places the ends of each query's keys within the block [j0, j0 + n); returns whether one lies inside it. Every query sees the keys `common`.
+bool place_edges(const Queries &q, const Keys *spans, Keys common, int64_t j0, int64_t n, const State &s) {
+  if (common.lo <= j0 && j0 + n <= common.hi) return false;
   bool inside = false;
   for (int64_t r = 0; r < QUERIES; r++) {
     const int64_t lo = spans[r].lo - j0, hi = spans[r].hi - j0;
@@ -373,8 +411,8 @@ template <class F> void attention_unit(const Job &j, int64_t u, float *slot) {
   float *rows = slot + at.rows, *scores = slot + at.scores, *bias = slot + at.bias, *sums = slot + at.sums;
   State s = {rows, rows + QUERIES, rows + 2 * QUERIES, rows + 3 * QUERIES, reinterpret_cast<int32_t *>(rows + 4 * QUERIES),
              reinterpret_cast<int32_t *>(rows + 5 * QUERIES), false};
-  Keys spans[QUERIES];
-  const Keys all = start(j, q, s, spans);
+  Keys spans[QUERIES], common;
+  const Keys all = start(j, q, s, spans, &common);
   const Scoring m = scoring_of(j, q);
   if (all.lo < all.hi) pack_queries<F>(j, q, slot + at.queries);
   const bool few = q.n <= FEW;
@@ -382,25 +420,22 @@ template <class F> void attention_unit(const Job &j, int64_t u, float *slot) {
   for (int64_t j0 = begin; j0 < all.hi && !j.c->stopped(); j0 += KEYS) {
     const int64_t n = all.hi - j0 < KEYS ? all.hi - j0 : KEYS;
     if (m.bias || m.keep) fill_bias(j, q, j0, n, m.shared, few, bias);
-    s.edges = place_edges(q, spans, j0, n, s);
+    s.edges = place_edges(q, spans, common, j0, n, s);
     bool changed;
     if (few) {
       matmul::TileF32 keys = {};
       place_keys<F>(j, q, j0, n, true, slot + at.keys, &keys);
-      score_few(q, keys, n, j.q.d, cols, slot + at.queries, ahead_of(j, q, j.k, 1, j0 + KEYS, sizeof(typename F::T)), scores);
+      const Ahead ahead = next_block(j, q, j.k, 1, all, j0, sizeof(typename F::T));
+      few_queries[q.n].score(keys, n, j.q.d, cols, slot + at.queries, ahead, scores);
       changed = m.plain ? soften_few<true>(m, q, n, bias, scores, s) : soften_few<false>(m, q, n, bias, scores, s);
     } else {
       score<F>(j, q, s, j0, n, slot + at.queries, slot + at.keys, scores);
       changed = m.plain ? soften<true>(m, q, n, bias, scores, s) : soften<false>(m, q, n, bias, scores, s);
     }
     const bool more = j0 > begin;
-    if (changed && more) scale_sums(q, s.factor, sums, wide);
-    if (!few) add_values<F>(j, q, s, j0, 0, n, scores, 1, QUERIES, slot + at.values, sums, wide, more, nullptr);
-    Stream ahead = few ? ahead_of(j, q, j.v, 2, j0 + KEYS, sizeof(typename F::T)) : Stream{};
-    for (int64_t i = 0; i < n && few; i += GROUP) {
-      const int64_t group = n - i < GROUP ? n - i : GROUP;
-      add_values<F>(j, q, s, j0, i, group, scores + i, KEYS, 1, slot + at.values, sums, wide, more || i > 0, &ahead);
-    }
+    if (changed && more) scale_sums(q, s.factor, sums, wide, j.v.d);
+    if (few) add_values_few<F>(j, q, s, all, j0, n, scores, slot + at.values, sums, wide, more);
+    else add_values<F>(j, q, s, j0, n, scores, slot + at.values, sums, wide, more);
   }
   put_rows<F>(j, q, s, sums, wide, all.lo < all.hi);
 }
