@@ -28,7 +28,8 @@
 //   mand mor mxor mnot, select(m, a, b) = m ? a : b, mask_bits(m): bit i is lane i; any(m), all(m)
 //   bits, from_bits             reinterpret f32 as i32 and back; on vi: + - & | ^ shl<N> shr<N> (logical) sra<N>,
 //                               eq_i, gt_i (signed), to_f (rounds), to_i (halves to even, in range only)
-//   scale2(p, n)                p * 2^n for whole n in [-252, 254]: one rounding, overflow and underflow as IEEE
+//   scale2(p, n)                p * 2^n for whole n in [-252, 254]: one rounding, overflow and underflow as IEEE; for LANES 16 alone any n,
+//                               which is rounded down
 //   lookup(t, i)                t[i] for i modulo LOOKUP, the length of the table t, which lies on 64 bytes
 //   lookup2(t, i)               the same for a table of 2 LOOKUP, where LANES is 16 alone
 //   sum(v), hmax(v)             over the lanes in one fixed tree; hmax is NaN if a lane is

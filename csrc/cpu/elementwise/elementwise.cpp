@@ -333,16 +333,22 @@ void run_work(const Call &c, Range r, const Lanes &l) {
 
 }  // namespace
 
-Work work_of(const Command &c, int isa) {
+namespace {
+const Lanes &lanes_of(int isa) {
 #if defined(RLX_X86)
-  if (isa == ISA_AVX512) return work_in(c, lanes_avx512);
-  if (isa == ISA_AVX2) return work_in(c, lanes_avx2);
+  if (isa == ISA_AVX512) return lanes_avx512;
+  if (isa == ISA_AVX2) return lanes_avx2;
 #elif defined(RLX_NEON)
-  if (isa == ISA_NEON) return work_in(c, lanes_neon);
+  if (isa == ISA_NEON) return lanes_neon;
 #endif
   (void)isa;
-  return work_in(c, lanes_generic);
+  return lanes_generic;
 }
+}  // namespace
+
+Work work_of(const Command &c, int isa) { return work_in(c, lanes_of(isa)); }
+Loop pick_chain(int isa) { return lanes_of(isa).chain; }
+Repeat pick_repeat(int isa) { return lanes_of(isa).repeat; }
 
 Link link_of(const Command &c) {
   if (c.in[0].dtype != RLX_F32 || c.out[0].dtype != RLX_F32) return LINK_NONE;
@@ -358,17 +364,6 @@ Link link_of(const Command &c) {
     case rlx_BinaryFn_mul: return LINK_MUL;
     default: return LINK_CALL;
   }
-}
-
-Loop pick_chain(int isa) {
-#if defined(RLX_X86)
-  if (isa == ISA_AVX512) return lanes_avx512.chain;
-  if (isa == ISA_AVX2) return lanes_avx2.chain;
-#elif defined(RLX_NEON)
-  if (isa == ISA_NEON) return lanes_neon.chain;
-#endif
-  (void)isa;
-  return lanes_generic.chain;
 }
 
 // One entry for each row and instruction set.

@@ -67,6 +67,10 @@ Work work_of(const Command &c, int isa);
 Link link_of(const Command &c);
 Loop pick_chain(int isa);
 
+// Writes n elements of rows of which each repeats one f32: those of x, step apart. The first row has `head` elements, the others `row`.
+typedef void (*Repeat)(float *to, const float *x, int64_t step, int64_t head, int64_t row, int64_t n);
+Repeat pick_repeat(int isa);
+
 // Copies n elements of size bytes from a place that moves by step elements; a step of 0 repeats one.
 void copy_run(void *to, const void *from, int size, int64_t step, int64_t n);
 
@@ -82,6 +86,7 @@ struct Lanes {
   Loop half[2][2];
   Loop half_bytes[2][2];
   Loop fma, clamp, relu_backward, relu_backward_half, chain;
+  Repeat repeat;
 };
 extern const Lanes lanes_generic;
 #if defined(RLX_X86)

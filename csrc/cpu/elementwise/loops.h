@@ -201,3 +201,11 @@ void chain_loop(const Work &w, const void *const *in, void *out, int64_t n) {
   for (; i + 8 * LANES <= n; i += 8 * LANES) chain_block(*w.chain, in, y + i, i, past);
   if (i < n) chain_rest(*w.chain, in, y + i, i, int(n - i));
 }
+void repeat_rows(float *to, const float *x, int64_t step, int64_t head, int64_t row, int64_t n) {
+  for (int64_t m = head < n ? head : n; n > 0; to += m, n -= m, m = row < n ? row : n, x += step) {
+    int32_t word;
+    std::memcpy(&word, x, sizeof word);
+    const vf v = from_bits(splat_i(word));
+    RLX_EACH(m, store(to + i, v), store_part(to + i, v, left))
+  }
+}

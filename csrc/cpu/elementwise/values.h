@@ -5,6 +5,12 @@
 RLX_UNARY_FLOAT_FNS(RLX_VALUE)
 RLX_UNARY_PREDICATE_FNS(RLX_VALUE)
 #undef RLX_VALUE
+template <> struct together<unary_exp> {
+  static constexpr int N = LANES == 16 ? 2 : 1;
+  static RLX_FN void of(vf *v) {
+    if (LANES == 16) exp_by_table<2, false>(v);
+  }
+};
 template <> struct together<unary_tanh> {
   static constexpr int N = 4;
   static RLX_FN void of(vf *v) { tanh_of<N>(v); }

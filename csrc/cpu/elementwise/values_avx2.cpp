@@ -26,7 +26,7 @@ extern const Lanes lanes_avx2 = {
     unary_of, backward_avx2, binary_of, compare_of, where_of, cast_of,
     {{half_loop<f16_form, 1, false>, half_loop<f16_form, 2, false>}, {half_loop<bf16_form, 1, false>, half_loop<bf16_form, 2, false>}},
     {{half_loop<f16_form, 1, true>, half_loop<f16_form, 2, true>}, {half_loop<bf16_form, 1, true>, half_loop<bf16_form, 2, true>}},
-    fma_loop, unary_loop<clamp_to>, backward_loop<relu_gradient_of>, relu_backward_half, chain_loop};
+    fma_loop, unary_loop<clamp_to>, backward_loop<relu_gradient_of>, relu_backward_half, chain_loop, repeat_rows};
 
 }  // namespace elementwise
 }  // namespace rlx

@@ -206,31 +206,28 @@ template <class F> vf row_top(const typename F::T *x, int64_t n) {
   return splat<vf>(hmax(raw_max(raw_max(t[0], t[1]), raw_max(t[2], t[3]))));
 }
 
-// 2^(i / LOOKUP), less i in the highest bits of the mantissa: what adds the whole part of n / LOOKUP to the exponent adds that too.
-alignas(64) constexpr float ROOTS_16[16] = {1, 0.990886867, 0.982753873, 0.97564429, 0.969603539, 0.964678884, 0.960919797, 0.958377779,
-                                            0.957106769, 0.957163095, 0.958605409, 0.961495161, 0.965896428, 0.971876085, 0.979504049, 0.988853276};
+// 2^(i / 8), less i in the highest bits of the mantissa: what adds the whole part of n / 8 to the exponent adds that too.
 alignas(64) constexpr float ROOTS_8[8] = {1, 0.982753873, 0.969603539, 0.960919797, 0.957106769, 0.958605409, 0.965896428, 0.979504049};
 
-// exp of U vectors of x <= 0: 2^(n / LOOKUP) e^r by a table and a short polynomial, 0 for x < -87. 1.2 ULP; the wider steps of 8 entries take
-// a square term that makes up for r^4 / 24.
+// exp of U vectors of x <= 0. 8 lanes: 2^(n / 8) e^r by a table and a short polynomial whose square term makes up for r^4 / 24, 0 for x < -87.
+// 1.2 ULP. 4 lanes: n would have more bits than the reduction carries without a fused multiply-add.
 template <int U> RLX_FN void exp_below(vf *x) {
-  constexpr double parts = LOOKUP;
-  constexpr int shift = LOOKUP == 16 ? 19 : 20;  // the whole part of n / LOOKUP goes to the exponent
+  if (LANES == 16) return exp_by_table<U, true>(x);
   const vf magic = splat<vf>(ROUND_MAGIC), one = splat<vf>(1.0);
   vf t[U], r[U], q[U];
   for (int k = 0; k < U; k++) {
-    if (LANES < 8) {  // n has more bits than the reduction carries without a fused multiply-add
+    if (LANES < 8) {
       x[k] = exp(x[k]);
       continue;
     }
-    t[k] = fma(x[k], splat<vf>(LOG2_E * parts), magic);
+    t[k] = fma(x[k], splat<vf>(LOG2_E * 8), magic);
     const vf n = t[k] - magic;
-    r[k] = fma(n, splat<vf>(-LN2_LO / parts), fma(n, splat<vf>(-LN2_HI / parts), x[k]));
-    q[k] = fma(splat<vf>(0.16666667), r[k], splat<vf>(LOOKUP == 16 ? 0.5 : 0.500065));
+    r[k] = fma(n, splat<vf>(-LN2_LO / 8), fma(n, splat<vf>(-LN2_HI / 8), x[k]));
+    q[k] = fma(splat<vf>(0.16666667), r[k], splat<vf>(0.500065));
   }
   for (int k = 0; k < U && LANES >= 8; k++) q[k] = r[k] * fma(q[k], r[k], one);
   for (int k = 0; k < U && LANES >= 8; k++) {
-    const vf root = from_bits(bits(lookup(LOOKUP == 16 ? ROOTS_16 : ROOTS_8, bits(t[k]))) + shl<shift>(bits(t[k])));
+    const vf root = from_bits(bits(lookup(ROOTS_8, bits(t[k]))) + shl<20>(bits(t[k])));
     x[k] = select(lt(x[k], splat<vf>(-87.0)), splat<vf>(0.0), fma(root, q[k], root));
   }
 }
@@ -238,13 +235,6 @@ RLX_FN vf exp_below(vf x) {
   exp_below<1>(&x);
   return x;
 }
-
-// A row of exponentials that is not scaled yet: y = e * inv.
-template <class F> struct Unscaled {
-  const float *e;
-  typename F::T *y;
-  vf inv;
-};
 
 // U vectors of exponentials, added to a and b in turns.
 template <class F, int U> RLX_FN void exps_of(const typename F::T *x, float *e, vf top, vf &a, vf &b) {
@@ -258,8 +248,8 @@ template <class F, int U> RLX_FN void exps_of(const typename F::T *x, float *e, 
 }
 
 // e = exp(x - top) of a row, and the f64 total of it. Without e (f16 and bf16 would lose digits) it is computed again when it is scaled.
-// The row before, if any, is scaled beside it: stores past the caches take their time, which the exponentials fill.
-template <class F> double exp_row(const Call &c, const typename F::T *x, float *e, int64_t n, vf top, const Unscaled<F> &before) {
+// beside(i) runs with each pair of vectors, from element i on.
+template <class F, class B> double exp_row(const Call &c, const typename F::T *x, float *e, int64_t n, vf top, B beside) {
   const vf zero = splat<vf>(0.0);
   double s = 0;
   for (int64_t at = 0; at < n && !leave_row(c, at); at += SUM_BLOCK) {
@@ -268,16 +258,11 @@ template <class F> double exp_row(const Call &c, const typename F::T *x, float *
     int64_t i = at;
     for (; i + 4 * LANES <= end; i += 4 * LANES) {
       exps_of<F, 4>(x + i, F::DIRECT ? e + i : nullptr, top, a, b);
-      if (!F::DIRECT || before.y == nullptr) continue;
-      for (int k = 0; k < 4 * LANES; k += LANES) {
-        put_row<F>(before.y + i + k, load(before.e + i + k) * before.inv, true);
-        __builtin_prefetch(x + n + i + k);
-      }
+      beside(i), beside(i + 2 * LANES);
     }
     for (; i + 2 * LANES <= end; i += 2 * LANES) {
       exps_of<F, 2>(x + i, F::DIRECT ? e + i : nullptr, top, a, b);
-      if (!F::DIRECT || before.y == nullptr) continue;
-      for (int k = 0; k < 2 * LANES; k += LANES) put_row<F>(before.y + i + k, load(before.e + i + k) * before.inv, true);
+      beside(i);
     }
     for (; i < end; i += LANES) {
       const int left = int(end - i < LANES ? end - i : LANES);
@@ -312,21 +297,41 @@ RLX_FN float *held_in(uint16_t *) { return nullptr; }
 template <class F> void softmax_row(const Call &c, const typename F::T *x, typename F::T *y, int64_t n) {
   const vf top = top_of<F>(c, x, n);
   float *e = held_in(y);
-  const vf inv = splat<vf>(1.0 / exp_row<F>(c, x, e, n, top, Unscaled<F>{nullptr, nullptr, top}));
+  const vf inv = splat<vf>(1.0 / exp_row<F>(c, x, e, n, top, Nothing()));
   in_pieces(c, 0, n, [&](int64_t begin, int64_t end) { scale_exps<F>(x + begin, F::DIRECT ? e + begin : nullptr, y + begin, end - begin, top, inv, false); });
 }
 
+// Where in `held` the exponentials of row i, x, go. The processor compares the lowest 12 bits of addresses first, and a load waits for an
+// earlier store to what may be its place: so they lie as x does, or half a page from it.
+constexpr int64_t HELD = 2048, PAGE = 1024;
+RLX_FN float *place_held(float *held, int64_t i, const float *x) {
+  return held + i % 2 * (HELD + PAGE + PAGE / 2) + reinterpret_cast<uintptr_t>(x) / 64 * 16 % PAGE;
+}
+RLX_FN float *place_held(float *, int64_t, const uint16_t *) { return nullptr; }
+
 // Rows of at most HELD elements, a multiple of two vectors, that are written past the caches: their exponentials stay in the first-level cache.
-constexpr int64_t HELD = 2048;
+// Beside the exponentials of a row the one before is scaled, whose stores take their time, and the greatest of the next one is found.
 template <class F> void softmax_past(const Call &c, const typename F::T *x, int64_t x_side, typename F::T *y, int64_t rows, int64_t n) {
-  alignas(64) float held[2][F::DIRECT ? HELD : 1];
-  Unscaled<F> before = {nullptr, nullptr, splat<vf>(0.0)};
-  for (int64_t i = 0; i < rows && !c.stopped(); i++, x += x_side, y += n) {
-    float *e = held[i % 2];
-    const double s = exp_row<F>(c, x, e, n, top_of<F>(c, x, n), before);
-    before = {e, y, splat<vf>(1.0 / s)};
+  alignas(4 * PAGE) float held[F::DIRECT ? 2 * HELD + 3 * PAGE : 1];
+  if (rows < 1) return;
+  float *e = place_held(held, 0, x);
+  vf inv = splat<vf>(1.0 / exp_row<F>(c, x, e, n, row_top<F>(x, n), Nothing()));
+  vf top = row_top<F>(rows > 1 ? x + x_side : x, n);
+  for (int64_t i = 1; i < rows && !c.stopped(); i++, y += n) {
+    x += x_side;
+    const typename F::T *next = i + 1 < rows ? x + x_side : x;
+    float *const now = place_held(held, i, x);
+    vf a = splat<vf>(-INFINITY), b = a;
+    const double s = exp_row<F>(c, x, now, n, top, [&](int64_t j) {
+      const vf u = load(e + j) * inv, v = load(e + j + LANES) * inv;
+      a = raw_max(F::get(next + j), a), b = raw_max(F::get(next + j + LANES), b);
+      put_row<F>(y + j, u, true), put_row<F>(y + j + LANES, v, true);
+      __builtin_prefetch(next + x_side + j), __builtin_prefetch(next + x_side + j + LANES);
+    });
+    e = now;
+    inv = splat<vf>(1.0 / s), top = splat<vf>(hmax(raw_max(a, b)));
   }
-  if (before.y != nullptr) scale_exps<F>(nullptr, before.e, before.y, n, before.inv, before.inv, true);
+  scale_exps<F>(nullptr, e, y, n, inv, inv, true);
 }
 
 // The rows of m <= LANES neighbours, one a lane. side is the distance of neighbours in x, 1 in y.

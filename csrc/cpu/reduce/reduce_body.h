@@ -139,9 +139,11 @@ template <bool LEAST, bool ABS> struct RowTop {
   }
 };
 
+RLX_FN bool in_line(const Source &x, const Plan &p) { return x.direct && p.reduced == 1 && p.strides[0][0] == 1; }
+
 // Hands the reduced elements [from, to) of the result at element `at` of x to s, in contiguous pieces.
 template <class S> RLX_MATH void each_run(const Source &x, int64_t at, const Plan &p, int64_t from, int64_t to, S &s) {
-  if (x.direct && p.reduced == 1 && p.strides[0][0] == 1) return s.add(static_cast<const float *>(x.x) + at + from, to - from);
+  if (in_line(x, p)) return s.add(static_cast<const float *>(x.x) + at + from, to - from);
   alignas(64) float buffer[GATHER];
   for (Walk<1> w = p.elements(from, to); w.next();) {
     if (x.direct && w.step[0] == 1) {
@@ -157,10 +159,18 @@ template <class S> RLX_MATH void each_run(const Source &x, int64_t at, const Pla
 }
 
 template <class Op> void rows_of(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
+  const bool line = in_line(x, p);
   for (Walk<1> w = p.results(begin, end); w.next();)
     for (int64_t i = 0; i < w.n; i++) {
+      const int64_t at = p.start + w.at[0] + i * w.step[0];
+      if (line) {  // in registers, which a call would not leave it in
+        RowSum<Op> s;
+        s.add(static_cast<const float *>(x.x) + at + from, to - from);
+        *out++ = s.value();
+        continue;
+      }
       RowSum<Op> s;
-      each_run(x, p.start + w.at[0] + i * w.step[0], p, from, to, s);
+      each_run(x, at, p, from, to, s);
       *out++ = s.value();
     }
 }
@@ -184,7 +194,10 @@ template <class Op> RLX_FN void column_rows(typename Op::A *a, const float *x, i
   int64_t j = 0;
   for (; j + LANES <= n; j += LANES, a++) {
     typename Op::A s = *a;
-    for (int r = 0; r < rows; r++) s = Op::step(s, load(x + j + r * step));
+    for (int r = 0; r < rows; r++) {
+      s = Op::step(s, load(x + j + r * step));
+      if (rows > 1) __builtin_prefetch(x + j + (rows + r) * step);
+    }
     *a = s;
   }
   if (const int left = int(n - j); left > 0)
