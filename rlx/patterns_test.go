@@ -34,7 +34,8 @@ func TestPatternsInModels(t *testing.T) {
 		{rapid + "ch_ppocr_mobile_v2.0_cls_infer.onnx", map[string]int{"activation: hard_swish": 18, "hard_swish": 18, "BatchNormInference before": 35, "BatchNormInference": 0}},
 		{spine + "ppocrv5_cls.onnx", map[string]int{"hard_swish before": 28, "hard_swish": 28, "BatchNormInference before": 27,
 			"convbn: BatchNormInference": 27, "BatchNormInference": 0}},
-		{"magika/model.onnx", map[string]int{"lookup: one-hot product": 1, "activation: gelu_tanh": 2, "gelu_tanh": 2, "tanh": 0, "norm: softmax": 1, "Softmax": 1}},
+		{"magika/model.onnx", map[string]int{"lookup: one-hot product": 1, "activation: gelu_tanh": 2, "gelu_tanh": 2, "tanh": 0, "norm: softmax": 1, "Softmax": 1,
+			"layout: column convolution": 1}},
 		{"basic-pitch/nmp.onnx", map[string]int{"Attention": 0, "layout: transposes": 2, "Transpose before": 21, "Transpose": 1}},
 	} {
 		t.Run(tc.model, func(t *testing.T) {

@@ -66,6 +66,15 @@ var windows3d = []window{
 	{x: dims(0, 1, 3, 3, 3), w: dims(1, 1, 1, 1, 1)},
 }
 
+// fewChannels have few result channels for each group, or strides of more than 2.
+var fewChannels = []window{
+	{x: dims(1, 9, 20, 50), w: dims(1, 9, 5, 3), padding: dims(2, 1)},
+	{x: dims(2, 6, 14, 70), w: dims(10, 3, 3, 7), groups: 2, stride: dims(1, 3), dilation: dims(2, 1), padding: dims(1, 3, 2, 0)},
+	{x: dims(1, 5, 40, 64), w: dims(20, 5, 3, 9), padding: dims(1, 4)},
+	{x: dims(1, 700, 9, 33), w: dims(3, 700, 3, 3), padding: dims(1, 1)},
+	{x: dims(1, 3, 90, 31), w: dims(12, 3, 4, 2), stride: dims(2, 4), padding: dims(0, 1)},
+}
+
 func conv(m *maker) {
 	auto := m.enums["auto_pad"]
 	m.convs(windows2d, window{x: dims(1, 32, 30, 34), w: dims(48, 32, 3, 3), padding: dims(1, 1), stride: dims(2, 2)},
@@ -80,13 +89,17 @@ func conv(m *maker) {
 		window{x: dims(2, 130, 7, 7), w: dims(50, 130, 1, 1)},
 		window{x: dims(1, 100, 7, 7), w: dims(36, 100, 3, 3), padding: dims(1, 1)},
 		window{x: dims(1, 16, 16, 16), w: dims(30, 16, 1, 1)})
+	if m.large {
+		m.convs(nil, fewChannels...)
+	}
 	if m.large && auto == "none" { // positions further apart than planes reach
 		m.convs(nil, window{x: dims(1, 2, 9), w: dims(2, 1, 2), groups: 2, dilation: dims(2000000), padding: dims(1999999, 0)})
 	}
 }
 
 func conv3d(m *maker) {
-	m.convs(windows3d, window{x: dims(1, 8, 9, 12, 14), w: dims(20, 8, 3, 3, 3), padding: dims(1, 1, 1)})
+	m.convs(windows3d, window{x: dims(1, 8, 9, 12, 14), w: dims(20, 8, 3, 3, 3), padding: dims(1, 1, 1)},
+		window{x: dims(1, 3, 6, 20, 40), w: dims(2, 3, 3, 3, 3), padding: dims(1, 1, 1), stride: dims(2, 1, 1)})
 }
 
 func (m *maker) convs(list []window, large ...window) {
@@ -173,6 +186,7 @@ func fusedConv(m *maker) {
 	list := append(windows3d[:len(windows3d):len(windows3d)], windows2d...)
 	if m.large && none {
 		list = append(list, window{x: dims(1, 32, 30, 34), w: dims(48, 32, 3, 3), padding: dims(1, 1), stride: dims(2, 2)})
+		list = append(list, fewChannels...)
 	}
 	few := 1
 	if none {

@@ -47,6 +47,13 @@ func gather(m *maker) {
 		n := c.x[(c.axis+len(c.x))%len(c.x)]
 		m.add(attrs{"axis": c.axis}, m.rng.wide(m.dtype, c.x), m.rng.index(m.indexDType(n), c.index, n))
 	}
+	for _, r := range some(m, 2, []int64{2, 3, 4, 8}) { // neighbours, each so often, from the second one on
+		repeated := fill(ir.I64, dims(10*r), func(i int) float64 { return float64(1 + int64(i)/r) })
+		m.add(attrs{"axis": 1}, m.rng.wide(m.dtype, dims(3, 12)), repeated)
+		if m.large {
+			m.add(attrs{"axis": 1}, m.rng.plain(m.dtype, dims(900, 12)), repeated)
+		}
+	}
 	x := m.rng.plain(m.dtype, dims(3, 2))
 	m.outside(attrs{"axis": 0}, 3, func(i *ir.Tensor) []*ir.Tensor { return []*ir.Tensor{x, i} }, dims(4))
 }

@@ -13,6 +13,7 @@ func init() {
 	generate(batchRegions, "BatchElementwiseRegion")
 	generate(transformRegions, "TransformRegion")
 	generate(matMulRegions, "MatMulRegion")
+	generate(qMatMulRegions, "QMatMulRegion")
 	generate(reduceRegions, "ReduceRegion")
 }
 
@@ -245,6 +246,44 @@ func matMulRegions(m *maker) {
 	}
 	for _, d := range (ir.Real | ir.Set(ir.Bool)).List() { // every dtype of x at least once
 		m.add(attrs{"body": forms[1].graph()}, m.rng.few(m.dtype, dims(2, 3)), m.rng.few(m.dtype, dims(3, 5)), m.rng.few(d, dims(5))).linear = true
+	}
+}
+
+func qMatMulRegions(m *maker) {
+	type call struct{ x, w, side []int64 }
+	list := []call{
+		{dims(3, 17), dims(17, 15), dims(15)}, {dims(33, 20), dims(20, 100), dims(33, 1)}, {dims(1, 8), dims(8, 130), dims(130)}, {dims(7, 5), dims(5, 1), dims(1)}, {dims(2, 3, 9), dims(9, 40), dims(3, 40)},
+		{dims(9), dims(9, 5), dims(5)}, {dims(4, 0), dims(0, 3), dims(3)}, {dims(0, 4), dims(4, 3), dims(3)}, {dims(70, 300), dims(300, 65), dims(70, 65)}, {dims(3, 64), dims(64, 1100), dims(3, 1)}, {dims(14, 12), dims(12, 32), dims()},
+	}
+	form := func(f func(y, x ir.Value) []ir.Value) body {
+		return body{2, func(_ *ir.Graph, in []ir.Value) []ir.Value { return f(in[0], in[1]) }}
+	}
+	forms := []body{
+		form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Mul(op.Cast(y, ir.F32), op.Cast(x, ir.F32))} }),
+		form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Sub(op.Mul(y, as(y, 3)), op.Cast(x, ir.I32))} }),
+		form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Gt(y, op.Cast(x, ir.I32))} }), // no result has room for a sum
+		form(func(y, x ir.Value) []ir.Value {
+			f := op.Cast(y, ir.F32)
+			return []ir.Value{op.Cast(x, ir.F32), op.Max(f, op.Cast(x, ir.F32)), y, op.Cast(op.Mul(f, as(f, 1.0/256)), ir.F16), op.Cast(y, ir.F64)}
+		}),
+		form(func(y, x ir.Value) []ir.Value {
+			return []ir.Value{gelu(op.Mul(op.Cast(y, ir.F32), as(op.Cast(x, ir.F32), 1.0/1024)))}
+		}),
+	}
+	for _, w := range bytes8 {
+		for i, c := range part(m, 4, len(list), list) {
+			a := attrs{"body": forms[(i+m.turn)%len(forms)].graph()}
+			for name, d := range map[string]ir.DType{"x_zero_point": m.dtype, "w_zero_point": w} {
+				if lo, hi := op.IntRange(d); i%3 != 0 && (i%3 == 1 || name == "x_zero_point") {
+					a[name] = lo + m.fixedDraw(name, len(m.cases))%(hi-lo+1)
+				}
+			}
+			m.add(a, m.bytes(m.dtype, c.x), m.bytes(w, c.w), m.rng.few(m.partner(ir.Real|ir.Set(ir.Bool)), c.side))
+		}
+		m.turn++
+	}
+	for _, d := range (ir.Real | ir.Set(ir.Bool)).List() { // every dtype of a side operand at least once
+		m.add(attrs{"body": forms[0].graph()}, m.bytes(m.dtype, dims(2, 3)), m.bytes(ir.I8, dims(3, 5)), m.rng.few(d, dims(5)))
 	}
 }
 

@@ -1,7 +1,9 @@
 package op
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
@@ -185,9 +187,13 @@ func decomposeInterpolate3d(n *ir.Node, a *Interpolate3dAttrs) []ir.Value {
 		return v
 	}
 	y := n.In[0]
-	for i, m := range a.Sizes {
-		if d, _ := y.Dim(2 + i).Static(); d != m {
-			y = Gather(y, y.Graph().Constant(indexTensor(NearestMap(d, m))), 2+i)
+	in, _ := ir.StaticShape(y.Shape())
+	out, _ := ir.StaticShape(n.Types[0].Shape)
+	axes := []int{2, 3, 4}
+	slices.SortFunc(axes, func(i, j int) int { return cmp.Compare(turn(i, in, out), turn(j, in, out)) })
+	for _, k := range axes {
+		if in[k] != out[k] {
+			y = Gather(y, y.Graph().Constant(indexTensor(NearestMap(in[k], out[k]))), k)
 		}
 	}
 	return []ir.Value{y}

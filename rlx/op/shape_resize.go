@@ -1,7 +1,9 @@
 package op
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
@@ -301,6 +303,9 @@ func decomposeResize(n *ir.Node, a *ResizeAttrs) []ir.Value {
 		y = widen(x)
 	}
 	taps := a.Taps(in, out)
+	if a.Mode == ResizeNearest { // the axes come in any order
+		slices.SortStableFunc(taps, func(s, t Taps) int { return cmp.Compare(turn(s.Axis, in, out), turn(t.Axis, in, out)) })
+	}
 	for _, t := range taps {
 		y = resample(y, t)
 	}
@@ -312,6 +317,15 @@ func decomposeResize(n *ir.Node, a *ResizeAttrs) []ir.Value {
 		}
 	}
 	return []ir.Value{y}
+}
+
+// turn is when an axis is gathered: what leaves fewer elements comes first, and the later an axis the fewer elements it is to find, for neighbours in memory
+// are gathered one by one, and rows as they are.
+func turn(axis int, in, out []int64) int {
+	if out[axis] < in[axis] {
+		return axis - len(in)
+	}
+	return len(in) - axis
 }
 
 // boolTensor is the tensor of v, empty where no entry is set.

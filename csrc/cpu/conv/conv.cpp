@@ -5,14 +5,16 @@
 //
 // A unit is a block of result channels by some panels of columns (n, p). Slices of the matrix of windows are made panel by panel as they
 // are used, so that scratch does not grow with x. w lies packed in panels of tile rows: in the weights when it is constant, else in scratch.
-// Most convolutions of f32 whose windows have several elements are computed in tiles without such a matrix: see tile.cpp. Depthwise ones have
+// Most convolutions of f32 whose windows have several elements are computed in tiles without such a matrix: see tile.cpp; of few
+// channels and kernel positions, from panels made row by row: see shallow_units. Depthwise ones have
 // kernels of their own: see depth.cpp. Where each result channel reads one channel of x, shares it with few others and none of those does,
-// the kernel slides over planes of x: see plane.h.
+// the kernel slides over planes of x: see plane.h. Other groups of few result channels, and windows that lie far apart, slide too: see slide.cpp.
 #include "../core/rlx_begin.h"
 
 #include "../core/pool.h"
 #include "conv.h"
 #include "ending.h"
+#include "slide.h"
 
 namespace rlx {
 namespace conv {
@@ -24,6 +26,10 @@ constexpr int64_t kBlockRows = 512, kBlockPanels = 4;
 constexpr int64_t kChunkFma = 1 << 16;  // about a microsecond: less is not worth handing to another thread
 constexpr int64_t kFewOuts = 2;         // result channels of a group for which the kernel slides
 constexpr int64_t kFewPanels = 2;       // row panels that read x where it lies: copying it pays with more
+constexpr int64_t kShallow = 64;        // channels of a group times kernel positions for which panels are made row by row
+constexpr int64_t kShallowWide = 160, kWide = 64;  // or so many, where so many result channels share the panels and tiles of positions are small
+constexpr int kSmallTile = 6;
+constexpr int64_t kFar = 1 << 20;       // of a dilation
 constexpr int kMostColumns = 32;        // of a tile
 
 int64_t align64_bytes(int64_t n) { return (n + 63) & ~int64_t(63); }
@@ -153,6 +159,15 @@ void read_columns(const Job &j, const Block &b, int64_t q, int64_t k0, int64_t k
   if (!b.made) make_panel(j, b.g, first, n, k0, k0 + kc, panel);
 }
 
+// The first panels of columns of a row panel fetch the next one; the others fetch, line by line, what the next block of columns sees: its rows lie too far
+// apart to be fetched by themselves.
+void fetch_columns(const Job &j, const Block &b, int64_t p, int64_t q, int64_t k0, ChannelTile *t) {
+  const int64_t cols = j.set->tiles.columns, f = sizeof(float), wide = b.q1 - b.q0, part = (p - b.p0) * (wide - 1) + q - b.q0 - 1;
+  if (!j.straight || b.p1 - b.p0 <= kFewPanels || q == b.q0 || part * 64 >= wide * cols * f || b.q1 + wide > j.col_panels) return;
+  const int64_t first = b.q1 * cols, item = first / j.w.points;
+  t->ahead = j.x + (item * j.w.xs[0] + (b.g * j.w.per + k0) * j.w.xs[1] + first - item * j.w.points) * f + part * 64, t->ahead_step = j.w.xs[1] * f;
+}
+
 // The slice of w's panel p, hot in the first-level cache, meets every panel of columns.
 void multiply(const Job &j, Block b, int64_t k0, int64_t kc) {
   const int64_t cols = j.set->tiles.columns, top = row_start(j, b.p0);
@@ -167,6 +182,7 @@ void multiply(const Job &j, Block b, int64_t k0, int64_t kc) {
       const int64_t at = (i - top) * b.c_rs + (q - b.q0) * cols;
       t.ahead = reinterpret_cast<const char *>(t.w + h * j.depth);
       read_columns(j, b, q, k0, kc, &t);
+      fetch_columns(j, b, p, q, k0, &t);
       t.y = b.c + at;
       if (t.last) t.finish = finish_of(j.ending, b.g * j.w.outs + i, b.at + at);
       j.set->tiles.run[2 * t.n > cols][h](t);
@@ -216,6 +232,40 @@ void units(void *ctx, int64_t begin, int64_t end, int slot) {
   }
 }
 
+// Few channels and kernel positions: a unit is a row of results of a group, whose panels end with it, so that no list of stretches is needed.
+bool shallow(const Command &c, const Window &w, const ConvSet &s) {
+  const int64_t most = w.outs < kWide || s.positions.positions > kSmallTile ? kShallow : kShallowWide;
+  return c.in[0].dtype == RLX_F32 && w.size[0] == 1 && w.kernel[0] == 1 && w.out[0] == 1 && w.begin[0] == 0 && w.taps > 1 && w.per * w.taps <= most && w.stride[2] <= 2 &&
+         w.dilation[1] <= kFar && w.dilation[2] <= kFar && w.xs[4] == 1 && w.outs >= s.tiles.columns / 4 && w.out[1] > 0 && w.out[2] >= s.tiles.columns / 2 && w.per > 0;
+}
+
+void shallow_units(void *ctx, int64_t begin, int64_t end, int slot) {
+  const Job &j = *static_cast<const Job *>(ctx);
+  const Window &w = j.w;
+  const int64_t cols = j.set->tiles.columns;
+  ShallowPanel s = {&w, nullptr, 0, 0, false, reinterpret_cast<float *>(static_cast<char *>(j.c->scratch) + j.packed_bytes + slot * j.slot_bytes)};
+  ChannelTile t = {};
+  t.x = s.to, t.x_rs = cols, t.y_rs = w.points, t.k = j.depth, t.last = true, t.ahead_step = 64;
+  for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
+    const int64_t row = u % w.out[1], g = u / w.out[1] % w.groups, item = u / (w.out[1] * w.groups);
+    s.x = reinterpret_cast<const float *>(j.x) + item * w.xs[0] + g * w.per * w.xs[1];
+    s.top = row * w.stride[1] - w.begin[1];
+    for (int64_t first = 0; first < w.out[2]; first += cols) {
+      t.n = int32_t(min64(cols, w.out[2] - first));
+      s.left = first * w.stride[2] - w.begin[2], s.wide = 2 * t.n > cols;
+      j.set->shallow(s);
+      for (int64_t p = 0; p < j.row_panels; p++) {
+        const int64_t i = g * w.outs + row_start(j, p), h = row_start(j, p + 1) - row_start(j, p), at = (item * w.groups * w.outs + i) * w.points + row * w.out[2] + first;
+        t.w = j.packed + i * j.depth, t.ahead = reinterpret_cast<const char *>(t.w + h * j.depth);
+        t.y = reinterpret_cast<float *>(j.y) + at, t.finish = finish_of(j.ending, i, at);
+        j.set->tiles.run[s.wide][h](t);
+      }
+    }
+    for (int64_t o = 0; o < w.outs && j.ending.swept; o++)
+      sweep(j.ending, reinterpret_cast<float *>(j.y) + ((item * w.groups + g) * w.outs + o) * w.points + row * w.out[2], w.out[2]);
+  }
+}
+
 // Sliding over planes. Scratch: the offsets of kernel positions, then for each thread a kernel, the planes and the sums of a patch.
 struct Sliding {
   const Job *j;
@@ -261,7 +311,9 @@ template <int Isa> void run(const Call &c) {
   Job j = {};
   const Window w = window_of_conv(*c.cmd);
   if (depth_fits(*c.cmd, w)) return depth_run(c, w, w.kernel[2] == 3 ? *set_of(Isa).depth3 : *set_of(Isa).depth5, set_of(Isa).f32, Isa);
-  if (!direct(w) && tiles_fit(*c.cmd, w, set_of(Isa).positions)) return tiles_run(c, w, set_of(Isa).positions, Isa);
+  if (slide_fits(*c.cmd, w, Isa)) return slide_run(c, w, Isa);
+  const bool by_rows = shallow(*c.cmd, w, set_of(Isa));
+  if (!direct(w) && !by_rows && tiles_fit(*c.cmd, w, set_of(Isa).positions)) return tiles_run(c, w, set_of(Isa).positions, Isa);
   plan(*c.cmd, set_of(Isa), w, c.threads(), &j);
   j.c = &c, j.x = c.in_ptr<char>(0), j.y = c.out_ptr<char>(0);
   j.ending = ending_of(c, Isa);
@@ -277,6 +329,7 @@ template <int Isa> void run(const Call &c) {
     c.parallel(w.groups * j.row_panels, 1 + kChunkFma / 4 / (j.set->tiles.channels * (j.depth + 1)), pack_rows, &k);
     j.packed = k.dst;
   }
+  if (by_rows) return c.parallel(w.items * w.groups * w.out[1], 1 + kChunkFma / (w.out[2] * w.outs * j.depth), shallow_units, &j);
   const int64_t fma = j.row_block * j.set->tiles.channels * j.col_block * j.set->tiles.columns * (j.depth + 1);
   c.parallel(w.groups * j.row_blocks * j.col_blocks, 1 + kChunkFma / fma, units, &j);
 }
@@ -287,6 +340,7 @@ int32_t conv_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
   const Window w = window_of_conv(c);
   if (depth_fits(c, w)) return RLX_OK;
+  if (slide_fits(c, w, prepare.isa)) return slide_prepare(prepare, w);
   Job j = {};
   if (direct(w)) {
     j.w = w;
@@ -295,15 +349,16 @@ int32_t conv_prepare(Prepare &prepare) {
     return RLX_OK;
   }
   const ConvSet &s = set_of(prepare.isa);
-  if (tiles_fit(c, w, s.positions)) return tiles_prepare(prepare, w, s.positions);
+  if (!shallow(c, w, s) && tiles_fit(c, w, s.positions)) return tiles_prepare(prepare, w, s.positions);
   plan(c, s, w, prepare.max_threads, &j);
-  const void *src = prepare.constant_view(prepare, 1);
-  if (src != nullptr && j.packed_bytes > 0 && w.groups < (1 << 24)) {
+  if (prepare.constant_view(prepare, 1) && j.packed_bytes > 0 && w.groups < (1 << 24)) {
     // The height of panels depends on the groups.
     const uint64_t layout = uint64_t(c.op) << 32 | uint64_t(w.groups) << 8 | uint64_t(s.tiles.channels);
+    const PackedForm form = {layout, j.packed_bytes, j.form->bytes == 4 ? unpack_rows : nullptr, {w.groups, s.tiles.channels}};
     bool fresh = false;
-    Packing k = {&j, static_cast<const char *>(src), static_cast<float *>(prepare.cache(prepare, 1, layout, j.packed_bytes, &fresh))};
-    if (k.dst == nullptr) return RLX_NO_MEMORY;
+    Packing k = {&j, nullptr, static_cast<float *>(prepare.cache(prepare, 1, form, &fresh))};
+    k.w = fresh ? static_cast<const char *>(prepare.source(prepare, 1)) : nullptr;
+    if (k.dst == nullptr || (fresh && k.w == nullptr)) return RLX_NO_MEMORY;
     if (fresh) parallel(prepare.pool, prepare.max_threads, w.groups * j.row_panels, 1 + kChunkFma / 4 / (s.tiles.channels * (j.depth + 1)), pack_rows, &k, nullptr);
     c.packed = k.dst, j.packed_bytes = 0;
   }

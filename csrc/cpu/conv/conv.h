@@ -4,6 +4,7 @@
 #include "depth.h"
 #include "panel.h"
 #include "plane.h"
+#include "shallow.h"
 #include "tile.h"
 
 namespace rlx {
@@ -29,6 +30,7 @@ struct ConvSet {
   const DepthTable *depth3, *depth5;
   TileTables positions;
   ChannelTiles tiles;
+  void (*shallow)(const ShallowPanel &);
 };
 extern const ConvSet conv_generic, conv_avx2, conv_avx512, conv_neon;
 

@@ -12,14 +12,16 @@ namespace {
 #include "../core/vec_avx512.h"
 #include "../reduce/forms.h"
 #include "step.h"
+#include "span_avx512.h"
 #include "finish_body.h"
 #include "conv_body.h"
 #include "tile_body.h"
 #include "panel_body.h"
+#include "shallow_body.h"
 }  // namespace
 RLX_TARGET_END
 
-extern const ConvSet conv_avx512 = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_avx512, &depth5_avx512, tile_tables(), channel_tiles()};
+extern const ConvSet conv_avx512 = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_avx512, &depth5_avx512, tile_tables(), channel_tiles(), shallow_panel};
 
 }  // namespace conv
 }  // namespace rlx

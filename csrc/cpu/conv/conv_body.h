@@ -58,7 +58,11 @@ template <class F> void lay(const Window &w, const Plane &p, const Patch &a, con
       }
       const typename F::T *x = static_cast<const typename F::T *>(channel) + d * w.xs[2] + h * w.xs[3] + left * w.xs[4];
       fill(y, j0);
-      for (int64_t j = j0; j < j1; j += LANES) {
+      int64_t j = j0;
+      if constexpr (sizeof(typename F::T) == sizeof(float)) {
+        for (; j < j1 && step > 2; j++) y[j] = x[j * step];
+      }
+      for (; j < j1; j += LANES) {
         const int n = int(j1 - j < LANES ? j1 - j : LANES);
         put_n(y + j, get_step<F>(x + j * step, step, n), n);
       }

@@ -10,13 +10,15 @@ namespace {
 #include "../core/vec_generic.h"
 #include "../reduce/forms.h"
 #include "step.h"
+#include "span.h"
 #include "finish_body.h"
 #include "conv_body.h"
 #include "tile_body.h"
 #include "panel_body.h"
+#include "shallow_body.h"
 }  // namespace
 
-extern const ConvSet conv_generic = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_generic, &depth5_generic, tile_tables(), channel_tiles()};
+extern const ConvSet conv_generic = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_generic, &depth5_generic, tile_tables(), channel_tiles(), shallow_panel};
 
 }  // namespace conv
 }  // namespace rlx

@@ -9,6 +9,7 @@ namespace conv {
 namespace {
 
 constexpr int64_t kBandFloats = 4096;  // results of a band: half of the first-level cache
+constexpr int64_t kFar = 2048;         // columns of a band's rows of x that the first-level cache has not fetched by itself
 constexpr int64_t kChunk = 1 << 18;    // multiplications of a piece of work
 
 struct Depth {
@@ -58,6 +59,7 @@ void bands(void *ctx, int64_t begin, int64_t end, int) {
     r.kernel = kernel_of(d, o, copy), r.finish = finish_of(d.ending, o, at);
     if (d.ending.residual != nullptr) r.finish.fn = kFinishNone;
     r.y = d.c->out_ptr<float>(0) + at, r.rows = w.out[1] - oh < d.band ? w.out[1] - oh : d.band;
+    r.ahead = r.rows * r.cols * w.stride[1] * w.stride[2] > kFar;
     d.run(r);
     if (d.ending.residual != nullptr) {
       Ending rest = d.ending;

@@ -16,6 +16,7 @@ struct DepthRows {
   Finish finish;                // without a residual
   float *y;                     // rows of cols
   int64_t rows, cols;
+  bool ahead;                   // fetch what lies behind these rows in x and in y meanwhile
 };
 
 // The kernels of a size that there are: strides of rows and columns, and columns of padding in front, which are half the size or one less.

@@ -10,6 +10,7 @@ namespace conv {
 RLX_TARGET_AVX2_BEGIN
 namespace {
 #include "../core/vec_avx2.h"
+#include "span_avx2.h"
 #include "finish_body.h"
 #include "depth_body.h"
 }  // namespace

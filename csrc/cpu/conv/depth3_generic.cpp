@@ -8,6 +8,7 @@ namespace conv {
 
 namespace {
 #include "../core/vec_generic.h"
+#include "span.h"
 #include "finish_body.h"
 #include "depth_body.h"
 }  // namespace

@@ -9,7 +9,15 @@ namespace conv {
 
 RLX_TARGET_AVX512_BEGIN
 namespace {
+namespace half {
+#include "../core/vec_avx2.h"
+#include "span_avx2.h"
+#include "finish_body.h"
+#include "depth_body.h"
+}  // namespace half
+#define RLX_DEPTH_HALF
 #include "../core/vec_avx512.h"
+#include "span_avx512.h"
 #include "finish_body.h"
 #include "depth_body.h"
 }  // namespace

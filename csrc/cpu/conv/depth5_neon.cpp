@@ -9,6 +9,7 @@ namespace conv {
 
 namespace {
 #include "../core/vec_neon.h"
+#include "span.h"
 #include "finish_body.h"
 #include "depth_body.h"
 }  // namespace

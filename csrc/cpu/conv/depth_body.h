@@ -1,12 +1,17 @@
-// Depthwise rows, written once over the vector types. Text for the anonymous namespace of an instruction set, after vec_<isa>.h and step.h.
-// See depth.h.
+// Depthwise rows, written once over the vector types. Text for the anonymous namespace of an instruction set, after vec_<isa>.h span.h or
+// that of the set, and finish_body.h. See depth.h.
 
-// Lane i becomes lane i + 1; lane 0 becomes 0.
-template <class V> RLX_FN V up(V x) {
-  const V zero = splat<V>(0.0);
-  if constexpr (LANES == 16) return {__builtin_shufflevector(zero.v, x.v, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)};
-  else if constexpr (LANES == 8) return {__builtin_shufflevector(zero.v, x.v, 0, 8, 9, 10, 11, 12, 13, 14)};
-  else return {__builtin_shufflevector(zero.v, x.v, 0, 4, 5, 6)};
+// Lane i becomes lane i + 1, and lane 0 that of `in`.
+template <class V> RLX_FN V up(V in, V x) {
+  if constexpr (LANES == 16) return {__builtin_shufflevector(in.v, x.v, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)};
+  else if constexpr (LANES == 8) return {__builtin_shufflevector(in.v, x.v, 0, 8, 9, 10, 11, 12, 13, 14)};
+  else return {__builtin_shufflevector(in.v, x.v, 0, 4, 5, 6)};
+}
+// Lane i + 1 becomes lane i, and the last one lane 0 of `in`.
+template <class V> RLX_FN V down(V x, V in) {
+  if constexpr (LANES == 16) return {__builtin_shufflevector(x.v, in.v, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)};
+  else if constexpr (LANES == 8) return {__builtin_shufflevector(x.v, in.v, 1, 2, 3, 4, 5, 6, 7, 8)};
+  else return {__builtin_shufflevector(x.v, in.v, 1, 2, 3, 4)};
 }
 // Elements 0, 2, ... or 1, 3, ... of two vectors.
 template <int Odd, class V> RLX_FN V halve(V a, V b) {
@@ -17,89 +22,133 @@ template <int Odd, class V> RLX_FN V halve(V a, V b) {
   else return {__builtin_shufflevector(a.v, b.v, o, o + 2, o + 4, o + 6)};
 }
 
-// The elements from p on of which the first `left` are there; all of them where the vector is not at the right end.
-template <bool Right> RLX_FN vf near(const float *p, int64_t left) {
-  if (!Right || (LANES == 4 && left >= LANES)) return load(p);  // the wide sets take LANES for a part, without a branch
-  return load_part(p, int(left < 0 ? 0 : left < LANES ? left : LANES));
-}
+// What a vector of results sees of rows of x, whose first lane sees column 0 of its window at `row`. A vector at the left end has zeros in front of the
+// rows, and one at the right end behind.
+template <int K, int S, int B, bool Left, bool Right> struct Sight {
+  Span there[S == 1 ? K : 2];
+  int64_t left;  // columns from `row` on
+  vf half[2];
 
-// What a vector of results sees of a row of x through a kernel position `At` columns off, S columns apart. row is where position 0 is for its
-// first lane, `left` how many columns there are from there on. A vector at the left end has zeros in front.
-template <int S, int At, bool Left, bool Right> RLX_FN vf sight(const float *row, int64_t left) {
-  constexpr int odd = S == 1 ? 0 : At & 1, whole = (At - odd) / S;
-  if constexpr (Left && whole < 0) {
-    return up(sight<S, At + S, Left, Right>(row, left));
-  } else if constexpr (S == 1) {
-    return near<Right>(row + At, left - At);
-  } else {
-    const float *p = row + 2 * whole;
-    return halve<odd>(near<Right>(p, left - 2 * whole), near<Right>(p + LANES, left - 2 * whole - LANES));
+  RLX_FN Sight(int64_t first, int64_t columns) : left(columns - first) {
+#pragma GCC unroll 5
+    for (int i = 0; i < (S == 1 ? K : 2); i++) {
+      const int at = S == 1 ? i - B : i * LANES;  // columns that the first lane is off
+      there[i] = span(lanes_of(-first - at), lanes_of(left - at));
+    }
   }
-}
+  RLX_FN void look(const float *row) {
+    if constexpr (S == 2) {
+      const vf a = Right ? load_span(row, there[0]) : load(row), b = Right ? load_span(row + LANES, there[1]) : load(row + LANES);
+      half[0] = halve<0>(a, b), half[1] = halve<1>(a, b);
+    }
+  }
+  // Through the kernel position that is `At` columns off, S columns apart.
+  template <int At> RLX_FN vf at(const float *row) const {
+    constexpr int behind = 2 * LANES + At - 2;
+    if constexpr (S == 1) return (Left && At < 0) || Right ? load_span(row + At, there[At + B]) : load(row + At);
+    else if constexpr (At < 0) return up(splat<vf>(Left ? 0 : row[At]), half[At & 1]);
+    else if constexpr (At < 2) return half[At];
+    else return down(half[At & 1], splat<vf>(!Right || left > behind ? row[behind] : 0));
+  }
+};
 
-// Rows of results that are computed together where there are enough.
-#if defined(RLX_NEON)
-template <int K> constexpr int kDepthRows = K == 3 ? 4 : 2;
-#else
-template <int K> constexpr int kDepthRows = LANES == 4 ? (K == 3 ? 2 : 1) : K == 3 ? 4 : 3;  // few without vector instructions: they take long to compile
-#endif
+// Columns c on of all rows of results, of which A are under way at a time: so each row of x is read once. Results r are the first to see rows r*SR and on
+// of x, and are complete with row kLast of those that results r + A - 1 are the first to see.
+template <int K, int SR, int S, int B, bool Left, bool Right> struct DepthStrip {
+  static constexpr int A = (K + SR - 1) / SR, kLast = K - 1 - (A - 1) * SR;
+  const vf *const kernel;
+  const vf bias;
+  const int64_t pitch, cols, high, rows;
+  const int32_t fn;
+  const Span there;
+  const float *row, *ahead_x;
+  float *y, *ahead_y;
+  int64_t top, r = 0;  // the number of `row`; the next results
+  Sight<K, S, B, Left, Right> sight;
+  vf s[A];             // results r in s[r % A]
 
-// Kernel row kh of the results in s[r] where kh = I - r*SR, from a row of x. SR and S are the strides of rows and columns.
-template <int K, int SR, int S, int B, int R, bool Left, bool Right, int I, int Kw> RLX_FN void depth_taps(const float *row, int64_t left, const vf *kernel, vf *s) {
-  vf a = sight<S, Kw - B, Left, Right>(row, left);
+  RLX_FN DepthStrip(const DepthRows &d, const vf *k, vf b, int64_t c)
+      : kernel(k), bias(b), pitch(d.pitch), cols(d.cols), high(d.size[0]), rows(d.rows), fn(d.finish.fn), there(span(0, lanes_of(d.cols - c))), row(d.x + c * S),
+        ahead_x(d.ahead ? d.x + (pitch + c * S) * rows * SR : nullptr), y(d.y + c), ahead_y(d.y + (cols + c) * rows), top(d.top), sight(c * S, d.size[1]) {}
+
+  template <int J, int I, int Kw = 0> RLX_FN void taps() {
+    vf a = sight.template at<Kw - B>(row);
 #if defined(__GNUC__) && defined(RLX_X86)
-  if constexpr (LANES > 4) __asm__("" : "+v"(a.v));  // or it would be loaded once for each use
+    if constexpr (LANES > 4) __asm__("" : "+v"(a.v));  // or it would be loaded once for each use
 #endif
+#pragma GCC unroll 5
+    for (int m = 0; m < A; m++)
+      if (I + m * SR < K) s[(J - m + A) % A] = fma(kernel[(I + m * SR) * K + Kw], a, s[(J - m + A) % A]);
+    if constexpr (Kw + 1 < K) taps<J, I, Kw + 1>();
+  }
+  // Row I of those that results r = J modulo A are the first to see. Rows in the padding are left out.
+  template <int J, int I> RLX_FN void input() {
+    if (uint64_t(top) < uint64_t(high)) sight.look(row), taps<J, I>();
+    top++, row += pitch;
+  }
+  RLX_FN void put(vf sum) {
+    sum = sum + bias;
+    if (fn != kFinishNone) finish_all<1>(fn, &sum);
+    if (Left) store_span(y, sum, there);
+    else store(y, sum);
+    y += cols;
+  }
+  RLX_FN void fetch() {
+    if (ahead_x == nullptr) return;
 #pragma GCC unroll 4
-  for (int r = 0; r < R; r++)
-    if (I - r * SR >= 0 && I - r * SR < K) s[r] = fma(kernel[(I - r * SR) * K + Kw], a, s[r]);
-  if constexpr (Kw + 1 < K) depth_taps<K, SR, S, B, R, Left, Right, I, Kw + 1>(row, left, kernel, s);
-}
-template <int K, int SR, int S, int B, int R, bool Left, bool Right, int I = 0> RLX_FN void depth_inputs(const DepthRows &d, int64_t first, const float *row, int64_t left, const vf *kernel, vf *s) {
-  if (uint64_t(first + I) < uint64_t(d.size[0])) depth_taps<K, SR, S, B, R, Left, Right, I, 0>(row + I * d.pitch, left, kernel, s);
-  if constexpr (I + 1 < (R - 1) * SR + K) depth_inputs<K, SR, S, B, R, Left, Right, I + 1>(d, first, row, left, kernel, s);
-}
+    for (int i = 0; i < SR * S * LANES; i += 16) __builtin_prefetch(ahead_x + i, 0, 2);
+    __builtin_prefetch(ahead_y, 1, 2);
+    ahead_x += SR * S * LANES, ahead_y += LANES;
+  }
+  template <int J> RLX_FN bool step() {
+    fetch();
+    s[J] = splat<vf>(0.0);
+    input<J, 0>();
+    if constexpr (kLast == 1) input<J, 1>();
+    if (r >= A - 1) put(s[(J + 1) % A]);
+    if (++r == rows + A - 1) return false;
+    if constexpr (SR == 2 && kLast == 0) input<J, 1>();
+    if constexpr (J + 1 < A) return step<J + 1>();
+    return true;
+  }
+  RLX_FN void run() {
+#pragma GCC unroll 5
+    for (int i = 0; i < A; i++) s[i] = splat<vf>(0.0);
+    while (step<0>()) {}
+  }
+};
 
-template <int K, int SR, int S, int B, int R, bool Left, bool Right> RLX_FN void depth_vectors(const DepthRows &d, int64_t r0, int64_t c, const vf *kernel) {
-  vf s[R];
-#pragma GCC unroll 4
-  for (int r = 0; r < R; r++) s[r] = splat<vf>(0.0);
-  depth_inputs<K, SR, S, B, R, Left, Right>(d, d.top + r0 * SR, d.x + r0 * SR * d.pitch + c * S, d.size[1] - c * S, kernel, s);
-  if (has_bias(d.finish)) {
-    const vf bias = bias_of(d.finish, 0);
-#pragma GCC unroll 4
-    for (int r = 0; r < R; r++) s[r] = s[r] + bias;
-  }
-  finish_all<R>(d.finish.fn, s);
-#pragma GCC unroll 4
-  for (int r = 0; r < R; r++) {
-    float *y = d.y + (r0 + r) * d.cols + c;
-    if (!Right || (LANES == 4 && d.cols - c >= LANES)) store(y, s[r]);
-    else store_part(y, s[r], int(d.cols - c < LANES ? d.cols - c : LANES));
-  }
-}
+#if defined(RLX_NEON)
+constexpr bool kNeon = true;
+#else
+constexpr bool kNeon = false;
+#endif
 
-// A vector at an end may be at both.
-template <int K, int SR, int S, int B, int R> RLX_FN void depth_block(const DepthRows &d, int64_t r0, const vf *kernel) {
-  depth_vectors<K, SR, S, B, R, true, true>(d, r0, 0, kernel);
-  int64_t c = LANES;
-  if constexpr (R > 1) {
-    // Vectors before `inner` have all their columns, those that a load of two vectors touches too.
-    const int64_t inner = (d.size[1] - (S * LANES + K)) / S;
-    for (; c < inner && c + LANES <= d.cols; c += LANES) depth_vectors<K, SR, S, B, R, false, false>(d, r0, c, kernel);
-  }
-  for (; c < d.cols; c += LANES) depth_vectors<K, SR, S, B, R, false, true>(d, r0, c, kernel);
+// The columns behind the last whole vector, where vectors of half the length reach: wide sets compute them so.
+template <int K, int SR, int S, int B> void depth_rest(const DepthRows &d) {
+  vf kernel[K * K];
+#pragma GCC unroll 25
+  for (int i = 0; i < K * K; i++) kernel[i] = splat<vf>(d.kernel[i]);
+  DepthStrip<K, SR, S, B, false, true>(d, kernel, has_bias(d.finish) ? bias_of(d.finish, 0) : splat<vf>(-0.0), d.cols - LANES).run();
 }
 
 template <int K, int SR, int S, int B> void depth_rows(const DepthRows &d) {
   vf kernel[K * K];
 #pragma GCC unroll 25
   for (int i = 0; i < K * K; i++) kernel[i] = splat<vf>(d.kernel[i]);
-  constexpr int R = kDepthRows<K>;
-  int64_t r = 0;
-  for (; r + R <= d.rows; r += R) depth_block<K, SR, S, B, R>(d, r, kernel);
-  if (r < d.rows && R < d.rows) return depth_block<K, SR, S, B, R>(d, d.rows - R, kernel);  // some rows once more: the same again
-  for (; r < d.rows; r++) depth_block<K, SR, S, B, 1>(d, r, kernel);
+  const vf bias = has_bias(d.finish) ? bias_of(d.finish, 0) : splat<vf>(-0.0);  // which changes nothing
+  DepthStrip<K, SR, S, B, true, true>(d, kernel, bias, 0).run();  // it may be at both ends
+  // Vectors before `inner` have all their columns, those that a load of two vectors touches too. The last vector computes some columns once more: they are
+  // the same again.
+  const int64_t inner = (d.size[1] - (S * LANES + K)) / S, last = d.cols - LANES;
+  int64_t c = LANES;
+  if constexpr (LANES > 4 || kNeon)  // few without vector instructions: they take long to compile
+    for (; c < inner && c <= last; c += LANES) DepthStrip<K, SR, S, B, false, false>(d, kernel, bias, c).run();
+#if defined(RLX_DEPTH_HALF)
+  for (; c + half::LANES < d.cols; c += LANES) DepthStrip<K, SR, S, B, false, true>(d, kernel, bias, last < c ? last : c).run();
+  if (c < d.cols) return half::depth_rest<K, SR, S, B>(d);
+#endif
+  for (; c < d.cols; c += LANES) DepthStrip<K, SR, S, B, false, true>(d, kernel, bias, last < c ? last : c).run();
 }
 
 template <int K> constexpr DepthTable depth_table() { return {{depth_rows<K, 1, 1, K / 2>, depth_rows<K, 2, 1, K / 2>, depth_rows<K, 2, 2, K / 2>, depth_rows<K, 2, 2, K / 2 - 1>}}; }

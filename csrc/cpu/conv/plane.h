@@ -31,7 +31,7 @@ inline void place(const Window &w, int axis, int64_t k, int64_t *slot, int64_t *
 // The first element of a plane, seen from where the window starts.
 inline int64_t start(const Window &w, int axis, int64_t slot) { return w.stride[axis] <= w.kernel[axis] ? slot : slot * w.dilation[axis]; }
 
-inline Plane plane_of(const Window &w) {
+inline Plane plane_of(const Window &w, int64_t floats = kPlaneFloats) {
   Plane p = {};
   for (int a = 0; a < 3; a++)
     if (w.kernel[a] > kReach || (w.kernel[a] - 1) * w.dilation[a] > kReach) return p;
@@ -45,7 +45,7 @@ inline Plane plane_of(const Window &w) {
     planes *= p.slots[a];
   }
   p.pitch = p.tile + p.extra[2];
-  const int64_t fit = kPlaneFloats / (planes * (p.pitch > 0 ? p.pitch : 1)) - p.extra[1], least = 2 * p.extra[1] + 1;
+  const int64_t fit = floats / (planes * (p.pitch > 0 ? p.pitch : 1)) - p.extra[1], least = 2 * p.extra[1] + 1;
   p.block = fit > least ? fit : least;
   if (p.block > w.out[1]) p.block = w.out[1];
   p.blocks = p.block > 0 ? (w.out[1] + p.block - 1) / p.block : 0;
@@ -56,15 +56,17 @@ inline Plane plane_of(const Window &w) {
   return p;
 }
 
+// Where kernel position t of the first result lies.
+inline int64_t plane_offset(const Window &w, const Plane &p, int64_t t) {
+  int64_t slot[3], at[3];
+  place(w, 1, t / w.kernel[2] % w.kernel[1], &slot[1], &at[1]);
+  place(w, 2, t % w.kernel[2], &slot[2], &at[2]);
+  const int64_t plane = (t / (w.kernel[2] * w.kernel[1]) * p.slots[1] + slot[1]) * p.slots[2] + slot[2];
+  return plane * p.floats + at[1] * p.pitch + at[2];
+}
 // offset[t] for every kernel position.
 inline void plane_offsets(const Window &w, const Plane &p, int64_t *offset) {
-  for (int64_t t = 0; t < w.taps; t++) {
-    int64_t slot[3], at[3];
-    place(w, 1, t / w.kernel[2] % w.kernel[1], &slot[1], &at[1]);
-    place(w, 2, t % w.kernel[2], &slot[2], &at[2]);
-    const int64_t plane = (t / (w.kernel[2] * w.kernel[1]) * p.slots[1] + slot[1]) * p.slots[2] + slot[2];
-    offset[t] = plane * p.floats + at[1] * p.pitch + at[2];
-  }
+  for (int64_t t = 0; t < w.taps; t++) offset[t] = plane_offset(w, p, t);
 }
 
 // The results of a unit of work: unit = ((channel * out[0] + od) * blocks + block) * tiles + tile.

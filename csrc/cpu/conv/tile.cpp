@@ -18,7 +18,7 @@ constexpr int64_t kSlice = 640;          // depth
 constexpr int64_t kBlockTiles = 32;
 constexpr int64_t kMostWidth = 32;       // kernel positions of the last axis
 constexpr int64_t kLeastDepth = 16, kLeastRow = 6;
-constexpr int64_t kMostPoints = 256, kLeastChannels = 96;
+constexpr int64_t kMostPoints = 256, kLeastChannels = 96, kLeastLanes = 16;
 constexpr int64_t kChunkFma = 1 << 16;   // about a microsecond: less is not worth handing to another thread
 
 int64_t align16(int64_t floats) { return (floats + 15) & ~int64_t(15); }
@@ -99,6 +99,21 @@ void pack_panels(void *ctx, int64_t begin, int64_t end, int) {
       for (int64_t o = 0; o < n; o++) to[o] = from[o * w.ws[0]];
       for (int64_t o = n; o < wide; o++) to[o] = 0;
     }
+  }
+}
+
+// The inverse of pack_panels; how is the groups and the lanes.
+void unpack_panels(const Operand &v, const int64_t *how, const char *packed, char *raw) {
+  const Window k = window_of_kernel(v, how[0]);
+  const int64_t wide = 2 * how[1], panels = ceil_div(k.outs, wide);
+  const float *from = reinterpret_cast<const float *>(packed);
+  float *to = reinterpret_cast<float *>(raw);
+  for (int64_t u = 0; u < how[0] * panels * k.taps; u++) {
+    const int64_t tap = u % k.taps, panel = u / k.taps % panels, g = u / (k.taps * panels), first = panel * wide;
+    const int64_t kh = tap % k.kernel[1], kd = tap / k.kernel[1] % k.kernel[0], kw = tap / (k.kernel[1] * k.kernel[0]);
+    const int64_t at = (g * k.outs + first) * k.ws[0] + kd * k.ws[2] + kh * k.ws[3] + kw * k.ws[4];
+    for (int64_t c = 0; c < k.per; c++, from += wide)
+      for (int64_t o = 0; o < wide && first + o < k.outs; o++) to[at + c * k.ws[1] + o * k.ws[0]] = from[o];
   }
 }
 
@@ -219,6 +234,8 @@ bool tiles_fit(const Command &c, const Window &w, const TileTables &tables) {
   if (w.xs[1] < 0 || reach > (1 << 30) || w.per * w.taps > (1 << 24)) return false;
   if (w.outs < tables.lanes / 2 || w.per * w.taps < kLeastDepth) return false;
   if (w.taps > 1) return w.out[2] >= kLeastRow;
+  // Tiles take of x what strides leave; those of fewer channels read it too often.
+  if ((w.stride[1] > 1 || w.stride[2] > 1) && tables.lanes >= kLeastLanes) return w.out[2] >= kLeastRow && w.per >= kLeastChannels;
   // Many results of one element pay for making panels of x.
   Window flat = w;
   flatten(&flat);
@@ -230,12 +247,13 @@ int32_t tiles_prepare(Prepare &prepare, const Window &w, const TileTables &table
   Tiling t = tiling_of(w, tables, prepare.max_threads);
   int64_t slots = 0;
   for (int threads = 1; threads <= prepare.max_threads; threads++) slots = max64(slots, threads * tiling_of(w, tables, threads).slot);
-  const void *src = prepare.constant_view(prepare, 1);
-  if (src != nullptr && w.groups < (1 << 24)) {
+  if (prepare.constant_view(prepare, 1) && w.groups < (1 << 24)) {
     const uint64_t layout = uint64_t(c.op) << 32 | uint64_t(1) << 31 | uint64_t(w.groups) << 7 | uint64_t(tables.lanes);
+    const PackedForm form = {layout, t.packed * int64_t(sizeof(float)), unpack_panels, {w.groups, tables.lanes}};
     bool fresh = false;
-    Packing p = {&t, static_cast<const float *>(src), static_cast<float *>(prepare.cache(prepare, 1, layout, t.packed * int64_t(sizeof(float)), &fresh))};
-    if (p.to == nullptr) return RLX_NO_MEMORY;
+    Packing p = {&t, nullptr, static_cast<float *>(prepare.cache(prepare, 1, form, &fresh))};
+    p.w = fresh ? static_cast<const float *>(prepare.source(prepare, 1)) : nullptr;
+    if (p.to == nullptr || (fresh && p.w == nullptr)) return RLX_NO_MEMORY;
     if (fresh) parallel(prepare.pool, prepare.max_threads, w.groups * t.panels * w.taps, pack_grain(t), pack_panels, &p, nullptr);
     c.packed = p.to, t.packed = 0;
   }

@@ -144,7 +144,7 @@ void put_apart(float *to, const float *from, int64_t n, int64_t s, bool fresh) {
 }
 void put_pairs(float *to, const float *even, const float *odd, int64_t n, bool fresh) {
   if (fresh)
-    for (int64_t k = 0; k < n; k++) to[2 * k] = even[k], to[2 * k + 1] = odd[k];
+    for (int64_t k = 0; k < n; k++) to[2 * k] = 0 + even[k], to[2 * k + 1] = 0 + odd[k];  // a sum is no -0
   else
     for (int64_t k = 0; k < n; k++) to[2 * k] += even[k], to[2 * k + 1] += odd[k];
 }
@@ -152,6 +152,8 @@ void put_pairs(float *to, const float *even, const float *odd, int64_t n, bool f
 void gather_row(const Gather &g, const float *const *list, int64_t n, bool fresh, float *row) {
   const Window &w = g.p->w;
   const int64_t s = w.stride[2], b = w.begin[2], end = steps(w.size[2] + b, s);
+  if (s == 2 && w.kernel[2] == 2 && w.dilation[2] == 1 && n == 1 && b == 0 && w.size[2] == 2 * w.out[2])  // one product falls on each element
+    return put_pairs(row, list[0], list[0] + g.b.lines * w.out[2], w.out[2], fresh);
   float sums[2][kStretch];
   for (int64_t q0 = b / s; q0 < end; q0 += kStretch) {
     const int64_t q1 = min64(end, q0 + kStretch);

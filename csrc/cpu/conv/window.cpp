@@ -38,21 +38,53 @@ void fill_window(Window *w, const Operand &x, const int64_t *kernel, const int64
   }
 }
 
+namespace {
+
+void set_kernel(Window *w, const Operand &k, int64_t groups) {
+  w->groups = groups, w->per = k.dims[1], w->outs = k.dims[0] / groups;
+  w->ws[0] = k.strides[0], w->ws[1] = k.strides[1];
+  for (uint32_t i = 2; i < k.rank; i++) w->ws[5 - k.rank + i] = k.strides[i];
+}
+
+}  // namespace
+
+Window window_of_kernel(const Operand &k, int64_t groups) {
+  Window w = {};
+  w.taps = 1;
+  for (int a = 0; a < 3; a++) w.kernel[a] = 1;
+  for (uint32_t i = 2; i < k.rank; i++) w.taps *= w.kernel[3 - k.rank + i] = k.dims[i];
+  set_kernel(&w, k, groups);
+  return w;
+}
+
+void unpack_rows(const Operand &v, const int64_t *how, const char *packed, char *raw) {
+  const Window w = window_of_kernel(v, how[0]);
+  const int64_t panels = (w.outs + how[1] - 1) / how[1];
+  const float *from = reinterpret_cast<const float *>(packed);
+  for (int64_t u = 0, first = 0; u < w.groups * panels; u++) {
+    const int64_t height = w.outs / panels + (u % panels < w.outs % panels ? 1 : 0);
+    float *to = reinterpret_cast<float *>(raw) + first * w.ws[0];
+    for (int64_t d = 0; d < w.per * w.taps; d++) {
+      const int64_t t = d % w.taps, kw = t % w.kernel[2], kh = t / w.kernel[2] % w.kernel[1], kd = t / w.kernel[2] / w.kernel[1];
+      const int64_t at = d / w.taps * w.ws[1] + kd * w.ws[2] + kh * w.ws[3] + kw * w.ws[4];
+      for (int64_t i = 0; i < height; i++) to[at + i * w.ws[0]] = *from++;
+    }
+    first += height;
+  }
+}
+
 Window window_of_conv(const Command &c) {
   Window w = {};
   const Operand &x = c.in[0], &k = c.in[1], &y = c.out[0];
   if (c.op == RLX_OP_FusedConvBiasAct) {
     const rlx_FusedConvAttrs &a = *static_cast<const rlx_FusedConvAttrs *>(c.attrs);
     fill_window(&w, x, k.dims + 2, y.dims + 2, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
-    w.groups = a.groups;
+    set_kernel(&w, k, a.groups);
   } else {
     const rlx_ConvAttrs &a = *static_cast<const rlx_ConvAttrs *>(c.attrs);
     fill_window(&w, x, k.dims + 2, y.dims + 2, {&a.stride, &a.dilation, &a.padding, a.auto_pad});
-    w.groups = a.groups;
+    set_kernel(&w, k, a.groups);
   }
-  w.per = k.dims[1], w.outs = k.dims[0] / w.groups;
-  w.ws[0] = k.strides[0], w.ws[1] = k.strides[1];
-  for (uint32_t i = 2; i < k.rank; i++) w.ws[5 - k.rank + i] = k.strides[i];
   settle(&w);
   return w;
 }

@@ -17,6 +17,10 @@ struct Window {
 };
 
 Window window_of_conv(const Command &c);  // FusedConvBiasAct too
+Window window_of_kernel(const Operand &w, int64_t groups);  // what is known of a convolution by its w
+// Gives back the w that was packed as row panels of each group, [depth][height of the panel], whose heights differ by one at most (see Unpack).
+// how is the groups and the most rows of a panel.
+void unpack_rows(const Operand &w, const int64_t *how, const char *packed, char *raw);
 Window window_of_im2col(const Command &c);
 // Of a transposed convolution: the windows of the convolution that leads from its result back to x, so size is that of the result, and xs
 // and items are those of the result too. per and outs count channels of x and of the result in a group; there is no ws.

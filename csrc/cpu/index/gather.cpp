@@ -26,14 +26,44 @@ struct Slices {
   }
 };
 
-// Slices of one element.
+// How often each element follows itself where the slices are neighbours in order, each that often; 0 elsewhere.
+int64_t repeats(const int64_t *distance, int64_t n) {
+  int64_t r = 1;
+  while (r < n && distance[r] == distance[0]) r++;
+  if (r == 1 || n % r != 0) return 0;
+  for (int64_t k = r; k < n; k++) {
+    if (distance[k] != distance[0] + k / r) return 0;
+  }
+  return r;
+}
+
+// y is each of the n elements of x so many times.
+template <int R, class T> void repeat(T *y, const T *x, int64_t n, int64_t times) {
+  const int64_t r = R > 0 ? R : times;
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t k = 0; k < r; k++) y[i * r + k] = x[i];
+  }
+}
+
+// Slices of one element. A fixed number of repeats is shuffles.
 template <class T> void gather_elements_of(const Slices &s, int64_t begin, int64_t end) {
   const T *x = s.c.in_ptr<T>(0);
   T *y = s.c.out_ptr<T>(0);
+  const int64_t r = repeats(s.distance, s.n);
   for (int64_t at = begin; at < end;) {
     const int64_t o = at / s.n, i = at % s.n, m = s.n - i < end - at ? s.n - i : end - at;
     const T *from = x + s.outer_start(o);
-    for (int64_t k = 0; k < m; k++) y[at + k] = from[s.distance[i + k]];
+    if (r == 0 || i % r != 0 || m % r != 0) {
+      for (int64_t k = 0; k < m; k++) y[at + k] = from[s.distance[i + k]];
+    } else {
+      const T *line = from + s.distance[i];
+      switch (r) {
+        case 2: repeat<2>(y + at, line, m / r, r); break;
+        case 4: repeat<4>(y + at, line, m / r, r); break;
+        case 8: repeat<8>(y + at, line, m / r, r); break;
+        default: repeat<0>(y + at, line, m / r, r); break;
+      }
+    }
     at += m;
   }
 }

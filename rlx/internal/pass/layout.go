@@ -12,8 +12,8 @@ import (
 // A transpose in front of a product stays where it is: products read it as strides.
 var Layout = Pass{
 	Name:  "layout",
-	Doc:   "cancels transposes with those before them, across what lies between; kernels have one layout, channels first",
-	Rules: []Rule{{"transposes", func(m *Match) []ir.Value { return cancelRule(m, true) }}},
+	Doc:   "cancels transposes with those before them, across what lies between; kernels have one layout, channels first, and long rows",
+	Rules: []Rule{{"transposes", func(m *Match) []ir.Value { return cancelRule(m, true) }}, {"column convolution", columnConvRule}},
 }
 
 // maxPull is how many nodes a transpose is pulled through.

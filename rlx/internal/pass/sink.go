@@ -22,9 +22,11 @@ var Sink = Pass{
 		{"cast of moved", hoistCastRule},
 		{"cast of concat", castConcatRule},
 		{"piece of elementwise", pieceElementwiseRule},
+		{"piece of concat", pieceConcatRule},
 		{"gather of cast", gatherCastRule},
 		{"cast of gather", castGatherRule},
 		{"cast of expand", castExpandRule},
+		{"elementwise of gather", tableElementwiseRule},
 	},
 }
 
@@ -69,6 +71,29 @@ func pieceElementwiseRule(m *Match) []ir.Value {
 		return nil
 	}
 	return []ir.Value{m.cut(p)}
+}
+
+// pieceConcatRule joins pieces along another axis: a Concat is a copy always, of fewer elements then.
+func pieceConcatRule(m *Match) []ir.Value {
+	p, ok := pieceOf(m.Node)
+	if !ok || p.x.Dim(p.axis).Is(p.length) || !m.Single(p.x) {
+		return nil
+	}
+	n := made(p.x, "Concat")
+	if n == nil {
+		return nil
+	}
+	if axis, ok := ir.WrapAxis(n.Attrs.(*op.ConcatAttrs).Axis, p.x.Rank()); !ok || axis == p.axis {
+		return nil
+	}
+	in := make([]ir.Value, len(n.In))
+	for i, v := range n.In {
+		if fixed(v) != nil { // would be held twice
+			return nil
+		}
+		in[i] = piece{v, p.axis, p.start, p.length}.value()
+	}
+	return anew(n, n.Attrs, in...)
 }
 
 // cuts says whether the elementwise node that p is a piece of, and that nobody else reads, can compute the piece alone.
@@ -242,4 +267,60 @@ func firstOf(m *Match, row string) *ir.Node {
 		return nil
 	}
 	return made(m.In[0], row)
+}
+
+// tableElementwiseRule computes a function of gathered rows once for each row of the table, where that has fewer elements: of a constant table with constants
+// beside it folding does so before the first run.
+func tableElementwiseRule(m *Match) []ir.Value {
+	if !elementwise(m.Node) || len(m.Types) != 1 || m.Row.Has(ir.Random) {
+		return nil
+	}
+	g, at := (*ir.Node)(nil), -1
+	for i, v := range m.In {
+		if foldable(v, maxTableChain) {
+			continue
+		}
+		if g != nil || !m.Single(v) {
+			return nil
+		}
+		if g, at = made(v, "Gather"), i; g == nil {
+			return nil
+		}
+	}
+	if g == nil || !foldable(g.In[0], maxTableChain) || !fewer(g.In[0], m.In[at]) || !sameShape(m.Types[0].Shape, m.In[at].Shape()) {
+		return nil
+	}
+	table, index := g.In[0], g.In[1]
+	if axis, ok := ir.WrapAxis(g.Attrs.(*op.GatherAttrs).Axis, table.Rank()); !ok || axis != 0 {
+		return nil
+	}
+	in := slices.Clone(m.In)
+	in[at] = table
+	for i, v := range in {
+		if i == at || v.IsZero() {
+			continue
+		}
+		if over := v.Rank() - (table.Rank() - 1); over > 0 { // axes that meet those of the indices
+			if slices.ContainsFunc(v.Shape()[:over], func(d ir.Dim) bool { return !d.Is(1) }) {
+				return nil
+			}
+			in[i] = reshape(v, v.Shape()[over:])
+		}
+	}
+	return anew(g, g.Attrs, again(m, in...)[0], index)
+}
+
+// maxTableChain is how many nodes one behind the other make a table that folds.
+const maxTableChain = 8
+
+// foldable says that v is computed from constants alone.
+func foldable(v ir.Value, depth int) bool {
+	if v.IsZero() || fixed(v) != nil {
+		return true
+	}
+	n := v.Node()
+	if depth == 0 || len(n.In) == 0 || n.Row.Has(ir.Random) || n.Row.Has(ir.Control) || len(n.Types) != 1 {
+		return false
+	}
+	return !slices.ContainsFunc(n.In, func(x ir.Value) bool { return !foldable(x, depth-1) })
 }

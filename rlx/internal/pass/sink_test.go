@@ -58,6 +58,14 @@ func TestSink(t *testing.T) {
 		}, "Binary Narrow"},
 		{"piece of no elementwise node", func(x ir.Value) ir.Value { return op.Narrow(op.Cumsum(x, 1), 1, 0, 1) }, "Cumsum Narrow"},
 
+		{"piece of joined", func(x ir.Value) ir.Value { return op.Narrow(op.Concat(0, op.Cumsum(x, 1), x), -1, 1, 2) }, "Cumsum Narrow Narrow Concat"},
+		{"piece of joined along the last axis", func(x ir.Value) ir.Value { return op.Narrow(op.Concat(-1, op.Cumsum(x, 1), x), 1, 0, 2) }, "Cumsum Narrow Narrow Concat"},
+		{"piece along the axis that is joined", func(x ir.Value) ir.Value { return op.Narrow(op.Concat(1, op.Cumsum(x, 1), x), -2, 1, 4) }, "Cumsum Concat Narrow"},
+		{"piece of joined with readers", func(x ir.Value) ir.Value { return op.Narrow(read(op.Concat(0, op.Cumsum(x, 1), x)), 2, 1, 2) }, "Cumsum Concat Narrow"},
+		{"piece of joined with a weight", func(x ir.Value) ir.Value {
+			return op.Narrow(op.Concat(0, x, x.Graph().Param("p", shaped(2, 3, 4))), 2, 1, 2)
+		}, "Concat Narrow"},
+
 		{"cast of fewer rows", func(x ir.Value) ir.Value { return op.Gather(op.Cast(x, ir.F64), ints(x, 2, 0), 1) }, "Gather Cast"},
 		{"cast of more rows", func(x ir.Value) ir.Value { return op.Gather(op.Cast(x, ir.F64), ints(x, 2, 0, 1, 1), 1) }, "Cast Gather"},
 		{"narrowing cast of fewer rows", func(x ir.Value) ir.Value { return op.Gather(op.Cast(x, ir.BF16), ints(x, 2, 0), 1) }, "Cast Gather"},
@@ -108,6 +116,34 @@ func TestSink(t *testing.T) {
 		{"narrowing cast of joined with readers", func(x ir.Value) ir.Value { return op.Cast(read(op.Concat(1, op.Exp(x), op.Neg(x))), ir.F16) },
 			"Activation Activation Concat Cast"},
 		{"casts that meet", func(x ir.Value) ir.Value { return op.Cast(op.Transpose(op.Cast(x, ir.F64), 2, 0, 1), ir.F32) }, "Transpose"},
+	})
+}
+
+// A table of constants is computed with what follows the gather, and folds.
+func TestSinkTables(t *testing.T) {
+	read := func(v ir.Value) ir.Value {
+		v.Graph().Output("too", v)
+		return v
+	}
+	rows := func(x ir.Value, axis int) ir.Value { // 12 of 4 numbers each
+		return op.Gather(x.Graph().Param("table", shaped(2, 4)), op.Cast(op.Gt(x, 0), ir.I64), axis)
+	}
+	param := func(x ir.Value, shape ...int) ir.Value { return x.Graph().Param("p", shaped(shape...)) }
+	checkRules(t, pass.Sink, typeOf(ir.F32, 3, 4), []ruleCase{
+		{"function", func(x ir.Value) ir.Value { return op.Exp(rows(x, 0)) }, "Compare Cast Activation Gather"},
+		{"chain with vectors", func(x ir.Value) ir.Value { return op.Exp(op.Mul(op.Add(rows(x, 0), param(x, 1, 1, 4)), 2)) },
+			"Compare Cast Reshape Binary Binary Activation Gather"},
+		{"vector in front", func(x ir.Value) ir.Value { return op.Sub(param(x, 4), rows(x, 0)) }, "Compare Cast Binary Gather"},
+		{"a number for each row", func(x ir.Value) ir.Value { return op.Mul(rows(x, 0), param(x, 4, 1)) }, "Compare Cast Gather Binary"},
+		{"columns", func(x ir.Value) ir.Value { return op.Exp(op.Gather(param(x, 4, 2), op.Cast(op.Gt(x, 0), ir.I64), 1)) }, "Compare Cast Gather Activation"},
+		{"as many rows", func(x ir.Value) ir.Value { return op.Exp(op.Gather(param(x, 12, 4), op.Cast(op.Gt(x, 0), ir.I64), 0)) },
+			"Compare Cast Gather Activation"},
+		{"other readers", func(x ir.Value) ir.Value { return op.Exp(read(rows(x, 0))) }, "Compare Cast Gather Activation"},
+		{"table that is computed", func(x ir.Value) ir.Value {
+			return op.Exp(op.Gather(op.Narrow(op.Exp(x), 0, 0, 2), op.Cast(op.Gt(x, 0), ir.I64), 0))
+		}, "Narrow Activation Compare Cast Gather Activation"},
+		{"stretched", func(x ir.Value) ir.Value { return op.Mul(rows(x, 0), param(x, 2, 1, 1, 4)) }, "Compare Cast Gather Binary"},
+		{"two that are gathered", func(x ir.Value) ir.Value { return op.Add(rows(x, 0), op.Reshape(x, ir.Dims(3, 4, 1)...)) }, "Compare Cast Gather Reshape Binary"},
 	})
 }
 

@@ -11,8 +11,20 @@ import (
 // copy at all.
 var Transform = Pass{
 	Name:  "transform",
-	Doc:   "makes one copy of 2x resizes with crops, flips and transposes around them",
-	Rules: []Rule{{"chain", transformRule}},
+	Doc:   "makes one copy of 2x resizes, with crops, flips and transposes around them",
+	Rules: []Rule{{"chain", transformRule}, {"doubling", doublingRule}},
+}
+
+// doublingRule names the Resize that repeats every element: a kernel writes both rows from one.
+func doublingRule(m *Match) []ir.Value {
+	a, ok := m.Attrs.(*op.ResizeAttrs)
+	if !ok || m.Support == nil || !doubles(m.Node, a) {
+		return nil
+	}
+	if row, err := ir.RowByName("ResizeNearest2x"); err != nil || !m.Support.NativeRow(row, m.In[0].DType()) {
+		return nil
+	}
+	return []ir.Value{op.ResizeNearest2x(m.In[0])}
 }
 
 // transformRule joins a step with the steps that make its operand, if there is a doubling among them and one before the last step: what a doubling reads

@@ -34,6 +34,10 @@ func TestTransform(t *testing.T) {
 		}, "TransformRegion"},
 		{"resize that repeats", func(x ir.Value) ir.Value { return channelsLast(resize(x, floor)) }, "TransformRegion"},
 		{"resize that repeats, by its sizes", func(x ir.Value) ir.Value { return channelsLast(resize(x, half)) }, "TransformRegion"},
+		{"resize that repeats alone", func(x ir.Value) ir.Value { return resize(x, floor) }, "ResizeNearest2x"},
+		{"resize that repeats between others", func(x ir.Value) ir.Value { return op.Neg(resize(op.Abs(x), half)) }, "Activation ResizeNearest2x Activation"},
+		{"resize of one axis", func(x ir.Value) ir.Value { return op.Resize(x, op.ResizeAttrs{Axes: []int64{3}, Scales: []float64{2}}) }, "Resize"},
+		{"resize that rounds up alone", func(x ir.Value) ir.Value { return resize(x, ceil) }, "Resize"},
 		{"resize that rounds up", func(x ir.Value) ir.Value { return channelsLast(resize(x, ceil)) }, "Resize Transpose"},
 		{"resize by three", func(x ir.Value) ir.Value { return channelsLast(resize(x, third)) }, "Resize Transpose"},
 		{"linear resize", func(x ir.Value) ir.Value {
@@ -59,5 +63,17 @@ func TestTransformNeedsKernel(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantKinds(t, out, "Input ResizeNearest2x Transpose")
+	}
+}
+
+func TestDoublingNeedsKernel(t *testing.T) {
+	g := ir.NewGraph("g")
+	g.Output("y", op.Resize(g.Input("x", ir.F32, ir.Dims(1, 2, 3, 4)), op.ResizeAttrs{Axes: []int64{2, 3}, Scales: []float64{2, 2}, Mode: op.ResizeNearest}))
+	for want, s := range map[string]*pass.Support{"Input Resize": support(named("Resize"), nil), "Input ResizeNearest2x": support(named("ResizeNearest2x"), nil)} {
+		out, err := pass.Pipeline{Passes: []pass.Pass{pass.Transform}, Support: s, Verify: true}.Run(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantKinds(t, out, want)
 	}
 }
