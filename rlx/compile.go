@@ -24,7 +24,8 @@ type Program struct {
 
 // Compile verifies g, runs the passes that need no shapes on it, and opens the backend. Shapes are compiled when they first occur in a
 // Run. Options choose the backend; the default is Prefer("cpu", "ref"). The tensors of constants and parameters must not change before the
-// program is closed: large ones are used where they lie.
+// program is closed: large ones are used where they lie, unless kernels want them in another order. The program keeps neither g nor what it
+// has in such an order: drop them, and weights are held once.
 func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 	if ctx == nil {
 		return nil, errNilContext
@@ -80,6 +81,9 @@ func (p *Program) prepare(ctx context.Context, g *Graph) error {
 		return err
 	}
 	if err := p.measure(); err != nil {
+		return err
+	}
+	if p.graph, err = owned(p.graph); err != nil {
 		return err
 	}
 	p.consts = plan.NewConstants(p.graph)
@@ -144,6 +148,11 @@ func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Pro
 		return nil, err
 	}
 	e, err := exec.Load(g, p.target, p.consts, p.weights)
+	if err == nil {
+		if err = p.settle(e); err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}
 	if err != nil {
 		return nil, execError(p.Backend(), err)
 	}
@@ -165,8 +174,11 @@ func (p *Program) Device() backend.DeviceInfo { return p.target.Device.Info() }
 func (p *Program) Fallback() error { return errors.Join(p.skipped...) }
 
 // Graph is the graph after the shape-free passes. It must not be changed. Behind its own outputs stand the lengths of those whose length only a
-// run tells, which Run does not return.
-func (p *Program) Graph() *Graph { return p.graph }
+// run tells, which Run does not return. The bytes of a constant may be read back from the backend's form of it each time that they are asked for.
+func (p *Program) Graph() *Graph {
+	p.shown.Store(true)
+	return p.graph
+}
 
 // BackendInfo describes a backend of this build, or one that it lacks.
 type BackendInfo struct {

@@ -26,7 +26,8 @@ type core struct {
 	stacks    []stack         // outputs whose length only a run tells
 	consts    *plan.Constants
 	weights   backend.Weights
-	skipped   []error // why earlier choices of Prefer were not taken
+	shown     atomic.Bool // the graph was asked for, and may outlive the program
+	skipped   []error     // why earlier choices of Prefer were not taken
 	tally     tally
 
 	mu                       sync.Mutex
@@ -166,6 +167,7 @@ func (c *core) close() error {
 	}
 	var err error
 	if c.weights != nil {
+		c.parting()
 		err = c.weights.Close()
 	}
 	untrack(c)

@@ -103,6 +103,21 @@ type cappedWeights struct {
 	bytes  int64
 }
 
+// Trim and Read forward to the weights, where they can do that.
+func (w *cappedWeights) Trim() ([]bool, error) {
+	if t, ok := w.Weights.(backend.Trimmer); ok {
+		return t.Trim()
+	}
+	return nil, nil
+}
+
+func (w *cappedWeights) Read(i int, to []byte) error {
+	if t, ok := w.Weights.(backend.Trimmer); ok {
+		return t.Read(i, to)
+	}
+	return &backend.Error{Code: backend.Unsupported, Command: -1, Text: "the backend does not give constants back"}
+}
+
 // NativeBytes forwards to the weights.
 func (w *cappedWeights) NativeBytes() int64 { return exec.NativeBytes(w.Weights) }
 

@@ -118,9 +118,9 @@ func (p *Program) describe(e *exec.Program, carries bool) *Plan {
 	m := MemoryPlan{Arena: pl.Peak, ArenaBound: pl.Bound, Device: e.ArenaBytes(), Inputs: bytesOf(pl.Program.Inputs), Outputs: bytesOf(pl.Program.Outputs)}
 	for i, t := range pl.Consts {
 		if i < pl.Base {
-			m.Weights += int64(len(t.Bytes()))
+			m.Weights += int64(t.Size())
 		} else {
-			m.Folded += int64(len(t.Bytes()))
+			m.Folded += int64(t.Size())
 		}
 	}
 	return &Plan{Nodes: placed(e, carries), Replaced: replaced(e), Segments: segments(e, carries), Commands: commands(e), Memory: m}

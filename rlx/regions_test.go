@@ -258,6 +258,31 @@ func (c *regionCase) matMul() []ir.Value {
 	return all[len(all)-1:]
 }
 
+// codes is a product of codes; size keeps the lengths of the product's test.
+func (c *regionCase) codes() []ir.Value {
+	size := func() int64 { return drawFrom(c.Rand, lengths[:17]...) }
+	m, k, n := size(), size(), size()
+	if c.IntN(4) == 0 {
+		m, k, n = 70, 130, 650
+	}
+	shape := []int64{m, n}
+	if c.IntN(3) == 0 {
+		shape = []int64{2, m, n}
+	}
+	a := op.QMatMulAttrs{Multiplier: 1, Dtype: ir.I32}
+	operand := func(zero *int64, shape ...int64) ir.Value {
+		d := drawFrom(c.Rand, ir.I8, ir.U8)
+		if lo, hi := op.IntRange(d); c.IntN(2) == 0 {
+			*zero = lo + c.Int64N(hi-lo+1)
+		}
+		return c.input(d, shape...)
+	}
+	x := operand(&a.XZeroPoint, append(slices.Clone(shape[:len(shape)-1]), k)...)
+	w := operand(&a.WZeroPoint, k, n)
+	all := chain(c.Rand, c.g, append([]ir.Value{op.QMatMul(x, w, ir.Value{}, ir.Value{}, a)}, c.operands(shape)...))
+	return all[len(all)-1:]
+}
+
 // batch is a body over slices, which no pass makes: the region stands in the graph. written: as its body over each slice, joined.
 func (c *regionCase) batch(written bool) []ir.Value {
 	slice := []int64{1 + c.Int64N(3), drawFrom(c.Rand, lengths[:20]...), 1 + c.Int64N(3)}
@@ -335,6 +360,7 @@ var regionKinds = []struct {
 	{"elementwise", "ElementwiseRegion", func(c *regionCase, _ bool) []ir.Value { return c.elementwise() }},
 	{"reduce", "ReduceRegion", func(c *regionCase, _ bool) []ir.Value { return c.reduce() }},
 	{"product", "MatMulRegion", func(c *regionCase, _ bool) []ir.Value { return c.matMul() }},
+	{"codes", "QMatMulRegion", func(c *regionCase, _ bool) []ir.Value { return c.codes() }},
 	{"transform", "TransformRegion", func(c *regionCase, _ bool) []ir.Value { return c.transform() }},
 	{"batch", "BatchElementwiseRegion", (*regionCase).batch},
 	{"doubled", "ElementwiseRegion", (*regionCase).doubled},

@@ -135,11 +135,11 @@ func (p *Program) logEviction(ctx context.Context, e *entry) {
 	p.cfg.logger.LogAttrs(ctx, slog.LevelDebug, "evicted", slog.String("graph", p.name), slog.Any("symbols", e.symbols))
 }
 
-// account notes what the program's weights take, once they are open.
+// account notes what the program's weights take, once they are open and when they have changed.
 func (c *core) account() {
 	total := int64(0)
-	for _, b := range c.consts.Data() {
-		total += int64(len(b))
+	for _, t := range c.consts.Tensors() {
+		total += int64(t.Size())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,6 +20,10 @@ static int32_t rlx_shim_weights_open(const rlx_backend *b, rlx_device *d, rlx_we
   return b->weights_open(d, parent, c, n, w, e);
 }
 static int32_t rlx_shim_weights_close(const rlx_backend *b, rlx_weights *w, rlx_error *e) { return b->weights_close(w, e); }
+static int32_t rlx_shim_weights_trim(const rlx_backend *b, rlx_weights *w, uint8_t *where, rlx_error *e) { return b->weights_trim(w, where, e); }
+static int32_t rlx_shim_weights_read(const rlx_backend *b, rlx_weights *w, uint32_t i, void *to, uint64_t bytes, rlx_error *e) {
+  return b->weights_read(w, i, to, bytes, e);
+}
 static int32_t rlx_shim_probe(const rlx_backend *b, rlx_device *d, int32_t what, int32_t threads, uint64_t bytes, double seconds, double *rate, rlx_error *e) {
   return b->probe(d, what, threads, bytes, seconds, rate, e);
 }
@@ -239,62 +243,149 @@ func (d *device) Probe(l backend.Limit, threads int, bytes uint64, seconds float
 }
 
 type weights struct {
-	d      *device
-	p      *C.rlx_weights
-	pins   *runtime.Pinner // of constants that the library may use where they lie
-	copied int64           // bytes that the library holds copies of
+	d    *device
+	p    *C.rlx_weights
+	pins *pins
+
+	mu    sync.Mutex
+	sizes []int64
+	in    []place
+}
+
+// place says where the bytes of a constant are.
+type place uint8
+
+const (
+	outside place = iota // in the caller's memory
+	copied
+	repacked // in forms that kernels made of it, alone
+)
+
+// pins are those of constants that the library may read where they lie, by number.
+type pins struct{ of []*runtime.Pinner }
+
+func (p *pins) drop(i int) {
+	if p.of[i] != nil {
+		p.of[i].Unpin()
+		p.of[i] = nil
+	}
+}
+
+func (p *pins) dropAll() {
+	for i := range p.of {
+		p.drop(i)
+	}
 }
 
 // NativeBytes is what the library holds of the constants, without packed forms.
 func (w *weights) NativeBytes() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.p == nil {
 		return 0
 	}
-	return w.copied
+	n := int64(0)
+	for i, where := range w.in {
+		if where == copied {
+			n += w.sizes[i]
+		}
+	}
+	return n
 }
 
 // borrowed is the size from which constants stay where they are: a second copy of small ones costs little.
 const borrowed = 1 << 20
 
+// small is the size below which a constant is copied at once: it never pays to do without the copy.
+const small = 1 << 10
+
 // pinners keeps the pins of weights that nobody closed: the library refers to that memory.
 var pinners sync.Map
+
+// stays is what rlx_constant says of a constant.
+func (d *device) stays(c []byte) C.uint32_t {
+	switch trims := d.b.t.weights_trim != nil; {
+	case len(c) >= borrowed && (!trims || cap(c) == len(c)):
+		return 1
+	case trims && len(c) >= small:
+		return 2
+	}
+	return 0
+}
 
 func (d *device) Weights(parent backend.Weights, constants [][]byte) (backend.Weights, error) {
 	from, err := d.weights(parent)
 	if err != nil {
 		return nil, err
 	}
-	var pin runtime.Pinner
-	defer pin.Unpin()
 	list := (*C.rlx_constant)(C.calloc(C.size_t(len(constants)+1), C.sizeof_rlx_constant))
 	if list == nil {
 		return nil, d.b.noMemory("the list of constants")
 	}
 	defer C.free(unsafe.Pointer(list))
-	w := &weights{d: d, pins: new(runtime.Pinner)}
+	w := &weights{d: d, pins: &pins{make([]*runtime.Pinner, len(constants))}, sizes: make([]int64, len(constants)), in: make([]place, len(constants))}
 	for i, c := range constants {
-		if len(c) == 0 {
+		if w.sizes[i] = int64(len(c)); len(c) == 0 {
 			continue
 		}
+		w.pins.of[i] = new(runtime.Pinner)
+		w.pins.of[i].Pin(&c[0])
 		entry := &unsafe.Slice(list, len(constants))[i]
-		if len(c) >= borrowed {
-			w.pins.Pin(&c[0])
-			entry.stays = 1
-		} else {
-			pin.Pin(&c[0])
+		entry.data, entry.bytes, entry.stays = unsafe.Pointer(&c[0]), C.uint64_t(len(c)), d.stays(c)
+		if d.b.stage || entry.stays == 0 {
+			w.in[i] = copied
 		}
-		if d.b.stage || entry.stays == 0 || uintptr(unsafe.Pointer(&c[0]))%64 != 0 { // the rule of csrc/cpu/core/weights.cpp
-			w.copied += int64(len(c))
-		}
-		entry.data, entry.bytes = unsafe.Pointer(&c[0]), C.uint64_t(len(c))
 	}
 	var e C.rlx_error
-	if code := C.rlx_shim_weights_open(d.b.t, d.p, from, list, C.uint32_t(len(constants)), &w.p, &e); code != C.RLX_OK {
-		w.pins.Unpin()
+	code := C.rlx_shim_weights_open(d.b.t, d.p, from, list, C.uint32_t(len(constants)), &w.p, &e)
+	for i := range constants {
+		if code != C.RLX_OK || unsafe.Slice(list, len(constants)+1)[i].stays == 0 {
+			w.pins.drop(i)
+		}
+	}
+	if code != C.RLX_OK {
 		return nil, d.b.failure(code, &e)
 	}
 	pinners.Store(w.pins, true)
 	return w, nil
+}
+
+// Trim and Read make weights a [backend.Trimmer].
+func (w *weights) Trim() ([]bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.p == nil {
+		return nil, w.d.b.misuse("the weights are closed")
+	}
+	if w.d.b.t.weights_trim == nil || len(w.in) == 0 {
+		return nil, nil
+	}
+	var e C.rlx_error
+	code := C.rlx_shim_weights_trim(w.d.b.t, w.p, (*C.uint8_t)(unsafe.Pointer(&w.in[0])), &e)
+	if code != C.RLX_OK {
+		return nil, w.d.b.failure(code, &e)
+	}
+	done := make([]bool, len(w.in))
+	for i, where := range w.in {
+		if done[i] = where != outside; done[i] {
+			w.pins.drop(i)
+		}
+	}
+	return done, nil
+}
+
+func (w *weights) Read(i int, to []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.p == nil || w.d.b.t.weights_read == nil {
+		return w.d.b.misuse("the weights are closed, or cannot be read")
+	}
+	var e C.rlx_error
+	code := C.rlx_shim_weights_read(w.d.b.t, w.p, C.uint32_t(i), unsafe.Pointer(unsafe.SliceData(to)), C.uint64_t(len(to)), &e)
+	if code != C.RLX_OK {
+		return w.d.b.failure(code, &e)
+	}
+	return nil
 }
 
 // weights is the library's handle of w, which may be nil.
@@ -313,6 +404,8 @@ func (d *device) weights(w backend.Weights) (*C.rlx_weights, error) {
 }
 
 func (w *weights) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.p == nil {
 		return nil
 	}
@@ -321,7 +414,7 @@ func (w *weights) Close() error {
 		return w.d.b.failure(code, &e)
 	}
 	w.p = nil
-	w.pins.Unpin()
+	w.pins.dropAll()
 	pinners.Delete(w.pins)
 	return nil
 }

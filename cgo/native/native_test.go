@@ -44,7 +44,7 @@ func TestOtherABI(t *testing.T) {
 	table := zero(new(library).t)
 	table.abi = 1
 	b := New(unsafe.Pointer(table))
-	if err := b.Check(); err == nil || !strings.Contains(err.Error(), "the library has ABI 1, this program 4") {
+	if err := b.Check(); err == nil || !strings.Contains(err.Error(), "the library has ABI 1, this program 5") {
 		t.Error(err)
 	}
 	if caps := b.Caps(); caps != nil {

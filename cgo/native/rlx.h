@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define RLX_ABI 4u
+#define RLX_ABI 5u
 #define RLX_WORDS_MAGIC 0x50584c52u /* "RLXP" */
 #define RLX_WORDS_VERSION 1u
 #define RLX_ABSENT 0xffffffffu
@@ -102,7 +102,9 @@ typedef struct rlx_device_info {
 typedef struct rlx_constant {
   const void *data; /* host memory, contiguous; read during weights_open only, unless it stays */
   uint64_t bytes;
-  uint32_t stays; /* 1: the memory stays as it is until weights_close returns; a backend may use it in place */
+  /* 1: the memory stays as it is until weights_close returns, or weights_trim says that it is not needed: a backend may use it in place.
+   * 2: as 1, but the caller means to free it: a backend copies what it would use in place. A backend without weights_trim copies at once */
+  uint32_t stays;
 } rlx_constant;
 
 typedef struct rlx_program_info {
@@ -154,6 +156,12 @@ typedef struct rlx_backend {
    * constants of its own opens a child, which must be closed before the parent. Packed copies of a constant are cached where it lives. */
   int32_t (*weights_open)(rlx_device *, rlx_weights *parent, const rlx_constant *, uint32_t count, rlx_weights **, rlx_error *);
   int32_t (*weights_close)(rlx_weights *, rlx_error *);
+  /* Lets go of what no loaded program reads as it is and a packed copy can give back. where has one byte for each constant that the weights do
+   * not have from a parent: 0 where the caller's memory is needed, from now on without it 1 where there is a copy, 2 where there are packed
+   * forms alone. Both functions are NULL where a backend has neither. */
+  int32_t (*weights_trim)(rlx_weights *, uint8_t *where, rlx_error *);
+  /* The bytes of such a constant, index counted from the first of them. */
+  int32_t (*weights_read)(rlx_weights *, uint32_t index, void *to, uint64_t bytes, rlx_error *);
   int32_t (*load)(rlx_device *, rlx_weights *, const uint32_t *words, uint64_t count, rlx_program **, rlx_program_info *, rlx_error *);
   int32_t (*unload)(rlx_program *, rlx_error *);
   /* *host becomes the words' arena, 64-byte aligned, where the host can reach it, else NULL: then staged commands work on memory of the

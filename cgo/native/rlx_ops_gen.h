@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define RLX_TABLE_HASH UINT64_C(0x0b97ac5c33f24341)
+#define RLX_TABLE_HASH UINT64_C(0x24602a7bea935515)
 
 typedef enum rlx_dtype {
   RLX_INVALID = 0,
@@ -170,41 +170,42 @@ typedef enum rlx_op {
   RLX_OP_Pool = 67,
   RLX_OP_QConv2d = 68,
   RLX_OP_QMatMul = 69,
-  RLX_OP_Quantize = 70,
-  RLX_OP_Reduce = 71,
-  RLX_OP_ReduceRegion = 72,
-  RLX_OP_ReluBackward = 73,
-  RLX_OP_Reshape = 74,
-  RLX_OP_Resize = 75,
-  RLX_OP_ResizeNearest2x = 76,
-  RLX_OP_Reverse = 77,
-  RLX_OP_RmsNorm = 78,
-  RLX_OP_RngNormal = 79,
-  RLX_OP_RngUniform = 80,
-  RLX_OP_Rnn = 81,
-  RLX_OP_Roll = 82,
-  RLX_OP_Rope = 83,
-  RLX_OP_RoundToFormat = 84,
-  RLX_OP_Sample = 85,
-  RLX_OP_Scan = 86,
-  RLX_OP_ScatterAdd = 87,
-  RLX_OP_ScatterElements = 88,
-  RLX_OP_ScatterNd = 89,
-  RLX_OP_Slice = 90,
-  RLX_OP_Softmax = 91,
-  RLX_OP_Sort = 92,
-  RLX_OP_SplineActivation = 93,
-  RLX_OP_SplineActivationBackwardCoeff = 94,
-  RLX_OP_SplineActivationBackwardX = 95,
-  RLX_OP_StopGradient = 96,
-  RLX_OP_Tile = 97,
-  RLX_OP_TopK = 98,
-  RLX_OP_TransformRegion = 99,
-  RLX_OP_Transpose = 100,
-  RLX_OP_Trilu = 101,
-  RLX_OP_Where = 102,
-  RLX_OP_While = 103,
-  RLX_NUM_OPS = 103 /* numbers are 1 to RLX_NUM_OPS */
+  RLX_OP_QMatMulRegion = 70,
+  RLX_OP_Quantize = 71,
+  RLX_OP_Reduce = 72,
+  RLX_OP_ReduceRegion = 73,
+  RLX_OP_ReluBackward = 74,
+  RLX_OP_Reshape = 75,
+  RLX_OP_Resize = 76,
+  RLX_OP_ResizeNearest2x = 77,
+  RLX_OP_Reverse = 78,
+  RLX_OP_RmsNorm = 79,
+  RLX_OP_RngNormal = 80,
+  RLX_OP_RngUniform = 81,
+  RLX_OP_Rnn = 82,
+  RLX_OP_Roll = 83,
+  RLX_OP_Rope = 84,
+  RLX_OP_RoundToFormat = 85,
+  RLX_OP_Sample = 86,
+  RLX_OP_Scan = 87,
+  RLX_OP_ScatterAdd = 88,
+  RLX_OP_ScatterElements = 89,
+  RLX_OP_ScatterNd = 90,
+  RLX_OP_Slice = 91,
+  RLX_OP_Softmax = 92,
+  RLX_OP_Sort = 93,
+  RLX_OP_SplineActivation = 94,
+  RLX_OP_SplineActivationBackwardCoeff = 95,
+  RLX_OP_SplineActivationBackwardX = 96,
+  RLX_OP_StopGradient = 97,
+  RLX_OP_Tile = 98,
+  RLX_OP_TopK = 99,
+  RLX_OP_TransformRegion = 100,
+  RLX_OP_Transpose = 101,
+  RLX_OP_Trilu = 102,
+  RLX_OP_Where = 103,
+  RLX_OP_While = 104,
+  RLX_NUM_OPS = 104 /* numbers are 1 to RLX_NUM_OPS */
 } rlx_op;
 
 static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
@@ -216,11 +217,11 @@ static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
     "FusedMatMulBiasAct", "FusedMatMulResidual", "FusedResidualLN", "FusedResidualRmsNorm", "FusedSwiGLU",
     "GatedResidual", "Gather", "GatherBackward", "GatherElements", "GatherNd", "GroupNorm", "Gru", "Histogram", "If",
     "Im2Col", "Input", "Interpolate3d", "KvAppend", "LayerNorm", "LayerNorm2d", "Lstm", "MatMul", "MatMulRegion",
-    "Narrow", "OneHot", "Pad", "Param", "Pool", "QConv2d", "QMatMul", "Quantize", "Reduce", "ReduceRegion",
-    "ReluBackward", "Reshape", "Resize", "ResizeNearest2x", "Reverse", "RmsNorm", "RngNormal", "RngUniform", "Rnn",
-    "Roll", "Rope", "RoundToFormat", "Sample", "Scan", "ScatterAdd", "ScatterElements", "ScatterNd", "Slice", "Softmax",
-    "Sort", "SplineActivation", "SplineActivationBackwardCoeff", "SplineActivationBackwardX", "StopGradient", "Tile",
-    "TopK", "TransformRegion", "Transpose", "Trilu", "Where", "While",
+    "Narrow", "OneHot", "Pad", "Param", "Pool", "QConv2d", "QMatMul", "QMatMulRegion", "Quantize", "Reduce",
+    "ReduceRegion", "ReluBackward", "Reshape", "Resize", "ResizeNearest2x", "Reverse", "RmsNorm", "RngNormal",
+    "RngUniform", "Rnn", "Roll", "Rope", "RoundToFormat", "Sample", "Scan", "ScatterAdd", "ScatterElements", "ScatterNd",
+    "Slice", "Softmax", "Sort", "SplineActivation", "SplineActivationBackwardCoeff", "SplineActivationBackwardX",
+    "StopGradient", "Tile", "TopK", "TransformRegion", "Transpose", "Trilu", "Where", "While",
 };
 
 typedef enum rlx_UnaryFn {
@@ -687,6 +688,12 @@ typedef struct rlx_QMatMulAttrs {
   int64_t dtype; /* dtype */
 } rlx_QMatMulAttrs;
 
+typedef struct rlx_QMatMulRegionAttrs {
+  rlx_graph body;
+  int64_t x_zero_point;
+  int64_t w_zero_point;
+} rlx_QMatMulRegionAttrs;
+
 typedef struct rlx_QuantizeAttrs {
   rlx_optint axis;
   int64_t block_size;
@@ -991,6 +998,7 @@ static const uint32_t rlx_in_Pool[] = {0x03ffc};
 static const uint16_t rlx_enums_QConv2d[] = {4};
 static const uint32_t rlx_in_QConv2d[] = {0x00044, 0x00044, 0x00010, 0x01000};
 static const uint32_t rlx_in_QMatMul[] = {0x00044, 0x00044, 0x00010, 0x01000};
+static const uint32_t rlx_in_QMatMulRegion[] = {0x00044, 0x00044, 0x03ffe};
 static const uint32_t rlx_in_Quantize[] = {0x01c00, 0x03c00, 0x000cc};
 static const uint16_t rlx_enums_Reduce[] = {10};
 static const uint32_t rlx_in_Reduce[] = {0x07ffe};
@@ -1104,6 +1112,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"eIIIIbbeb", rlx_enums_Pool, rlx_in_Pool, 0x0, 0x0, 104, 1, 1, 1, 1, 0}, /* Pool */
     {"IIIeiiiifd", rlx_enums_QConv2d, rlx_in_QConv2d, 0xc, 0x0, 104, 2, 4, 4, 1, 0}, /* QConv2d */
     {"iiifd", 0, rlx_in_QMatMul, 0xc, 0x0, 40, 2, 4, 4, 1, 0}, /* QMatMul */
+    {"gii", 0, rlx_in_QMatMulRegion, 0x0, 0x0, 40, 2, 65535, 3, 255, 0}, /* QMatMulRegion */
     {"oid", 0, rlx_in_Quantize, 0x4, 0x0, 32, 2, 3, 3, 1, 0}, /* Quantize */
     {"eIb", rlx_enums_Reduce, rlx_in_Reduce, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* Reduce */
     {"geIb", rlx_enums_ReduceRegion, rlx_in_ReduceRegion, 0x0, 0x0, 56, 1, 65535, 1, 1, 0}, /* ReduceRegion */

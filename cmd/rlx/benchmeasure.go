@@ -48,6 +48,7 @@ func measure(ctx context.Context, w workload.Workload, o benchOptions) (*benchLi
 	if err != nil {
 		return nil, err
 	}
+	c.Graph = nil // a service opens its model, compiles it, and keeps the program
 	l.PeakBytes, l.PlanBytes = heldMemory()-memory-bytesOf(c.Feed)-bytesOf(out), plan.Memory.Weights+plan.Memory.Folded+plan.Memory.Device
 	runtime.KeepAlive(c)
 	slices.Sort(times)

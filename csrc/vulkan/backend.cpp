@@ -132,7 +132,7 @@ int32_t run_program(rlx_program *p, const rlx_run_args *a) {
 }
 
 rlx_backend table = {RLX_ABI, sizeof(rlx_backend), RLX_TABLE_HASH, "vulkan", nullptr, 0, device_count, open, close, info, device_capabilities,
-                     open_weights, close_weights, load_program, unload_program, open_arena, close_arena, write_arena, read_arena, run_program, nullptr};
+                     open_weights, close_weights, nullptr, nullptr, load_program, unload_program, open_arena, close_arena, write_arena, read_arena, run_program, nullptr};
 pthread_once_t once = PTHREAD_ONCE_INIT;
 void fill_table() { table.capabilities = library_capabilities(&table.num_capabilities); }
 

@@ -76,8 +76,9 @@ type Device interface {
 	Info() DeviceInfo
 	// Caps lists what the device runs natively.
 	Caps() []Cap
-	// Weights takes the constants of a program. Their bytes must not change until the weights are closed: a device may use them where they
-	// lie. With a parent (nil for none) the constants are numbered after the parent's, and the parent outlives them: a specialisation adds
+	// Weights takes the constants of a program. Their bytes must not change until the weights are closed, or a Trim says that they are not
+	// needed: a device may use them where they lie. One that ends before the capacity of its slice, and so would keep what lies around it, is
+	// not used in place for longer than till the next Trim. With a parent (nil for none) the constants are numbered after the parent's, and the parent outlives them: a specialisation adds
 	// its own folded constants to its program's weights.
 	Weights(parent Weights, constants [][]byte) (Weights, error)
 	// Load validates words and picks kernels. Staged commands are run by the caller between runs of the others.
@@ -89,6 +90,15 @@ type Device interface {
 
 // Weights are constants on a device, shared by every program loaded with them.
 type Weights interface{ Close() error }
+
+// Trimmer is implemented by weights of devices that do not need the caller's memory for good.
+type Trimmer interface {
+	// Trim lets go of what no loaded program reads as it is, where a form of it that a kernel made for itself gives it back. It says which of the
+	// constants, without those of a parent, are no longer read in the caller's memory; nil where the device does not do that.
+	Trim() ([]bool, error)
+	// Read fills to with the bytes of such a constant.
+	Read(i int, to []byte) error
+}
 
 // Program is a loaded program; Run may be called concurrently.
 type Program interface {

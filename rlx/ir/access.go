@@ -6,10 +6,10 @@ import (
 )
 
 // Float is element i as a float64: bool as 0 or 1, codes as their value, integers rounded.
-func (t *Tensor) Float(i int) float64 { return FloatAt(t.dtype, t.data, i) }
+func (t *Tensor) Float(i int) float64 { return FloatAt(t.dtype, t.Bytes(), i) }
 
 // Int is element i as an int64: the bits of a u64, a float truncated, a bool as 0 or 1.
-func (t *Tensor) Int(i int) int64 { return IntAt(t.dtype, t.data, i) }
+func (t *Tensor) Int(i int) int64 { return IntAt(t.dtype, t.Bytes(), i) }
 
 // FloatAt reads element i of b as a float64.
 func FloatAt(d DType, b []byte, i int) float64 {

@@ -90,7 +90,7 @@ func (a Attr) appendWords(w []uint32, f reflect.Value) ([]uint32, error) {
 		for _, d := range v.shape {
 			w = put64(w, uint64(d))
 		}
-		return putBytes(w, v.data), nil
+		return putBytes(w, v.Bytes()), nil
 	}
 	switch f.Kind() {
 	case reflect.Int, reflect.Int64:

@@ -13,6 +13,7 @@ type Tensor struct {
 	shape []int64
 	data  []byte
 	err   error
+	rest  *rest // of a program's own tensor: where its bytes are
 }
 
 // Elem is a Go type that holds one element of a dtype.
@@ -107,7 +108,9 @@ func Zeros(dtype DType, shape ...int64) (*Tensor, error) {
 
 // Aligned returns n zero bytes that start at a multiple of eight.
 func Aligned(n int64) []byte {
-	return bytesOf(make([]uint64, (n+7)/8))[:n:n]
+	data := bytesOf(make([]uint64, (n+7)/8))[:n:n]
+	adviseHuge(data)
+	return data
 }
 
 // count is the product of the dims; a negative dim and a product beyond int64 are errors.
@@ -162,6 +165,9 @@ func (t *Tensor) Err() error {
 	if t == nil {
 		return errNilTensor
 	}
+	if t.rest != nil && t.err == nil {
+		return t.rest.fail()
+	}
 	return t.err
 }
 
@@ -175,10 +181,24 @@ func (t *Tensor) Shape() []int64 { return t.shape }
 func (t *Tensor) Rank() int { return len(t.shape) }
 
 // Len is the number of elements.
-func (t *Tensor) Len() int { return len(t.data) / max(t.dtype.Size(), 1) }
+func (t *Tensor) Len() int { return t.Size() / max(t.dtype.Size(), 1) }
+
+// Size is the number of bytes.
+func (t *Tensor) Size() int {
+	if t.rest != nil {
+		return t.rest.size
+	}
+	return len(t.data)
+}
 
 // Bytes is the memory of the tensor itself.
-func (t *Tensor) Bytes() []byte { return t.data }
+func (t *Tensor) Bytes() []byte {
+	if t.rest != nil {
+		b, _ := t.rest.bytes()
+		return b
+	}
+	return t.data
+}
 
 // Type is the tensor's type, all dims static.
 func (t *Tensor) Type() Type {
@@ -212,7 +232,7 @@ func (t *Tensor) String() string {
 func (t *Tensor) At(i int) any {
 	switch {
 	case t.dtype == Bool:
-		return t.data[i] != 0
+		return t.Bytes()[i] != 0
 	case t.dtype == C64:
 		v, _ := Data[complex64](t)
 		return v[i]
@@ -232,7 +252,7 @@ func Data[T Elem](t *Tensor) ([]T, error) {
 	if want := DTypeOf[T](); t.dtype != want {
 		return nil, &TensorError{"tensor " + t.Type().String(), "dtype " + t.dtype.String(), want.String()}
 	}
-	return view[T](t.data), nil
+	return view[T](t.Bytes()), nil
 }
 
 // view reinterprets bytes; memory that is not aligned for T is copied.

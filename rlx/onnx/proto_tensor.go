@@ -178,7 +178,7 @@ func (d *decoder) tensor(s span, t *TensorProto) *DecodeError {
 		case 8:
 			t.Name, err = d.name(f)
 		case 9:
-			t.hasRaw, t.raw = true, d.data[f.val.lo:f.val.hi:f.val.hi]
+			t.hasRaw, t.raw = true, d.data[f.val.lo:f.val.hi] // with its capacity: backends see that it is a part, see backend.Device
 		case 13:
 			err = d.pair(f.val, &t.ExternalData[i])
 		default:

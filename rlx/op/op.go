@@ -138,6 +138,7 @@ func CopyRow() *ir.Row { return copyOp.Row() }
 func ElementwiseRegionRow() *ir.Row { return elementwiseRegion.Row() }
 func ReduceRegionRow() *ir.Row      { return reduceRegion.Row() }
 func MatMulRegionRow() *ir.Row      { return matMulRegion.Row() }
+func QMatMulRegionRow() *ir.Row     { return qMatMulRegion.Row() }
 func FusedConvRow() *ir.Row         { return fusedConv.Row() }
 func AttentionRow() *ir.Row         { return attention.Row() }
 func RopeRow() *ir.Row              { return rope.Row() }

@@ -65,10 +65,11 @@ func QConv2d(x, w, bias, multiplier ir.Value, a QConv2dAttrs) ir.Value {
 	return qConv2d.Apply1(a, x, w, bias, multiplier)
 }
 
+var codeBytes = ir.Set(ir.I8, ir.U8)
+
 func init() {
-	bytes := ir.Set(ir.I8, ir.U8)
 	in := func(side string) []ir.Operand {
-		return []ir.Operand{ir.In("x", bytes), ir.In("w", bytes),
+		return []ir.Operand{ir.In("x", codeBytes), ir.In("w", codeBytes),
 			ir.Opt("bias", ir.Set(ir.I32)).Cite(side), ir.Opt("multiplier", ir.Set(ir.F32)).Cite(side)}
 	}
 	qMatMul.Define(ir.Def[QMatMulAttrs]{
@@ -90,14 +91,27 @@ func init() {
 }
 
 func inferQMatMul(t *ir.Infer, a *QMatMulAttrs) {
+	if shape, ok := qMatMulShape(t); ok {
+		checkRequant(t, a, shape[len(shape)-1], [4]string{"C2", "C3", "C4", "C5"})
+		t.Out(ir.Type{DType: a.Dtype, Shape: shape})
+	}
+}
+
+// qMatMulShape is that of the sums of operands 0 and 1; ok is false where their ranks allow none.
+func qMatMulShape(t *ir.Infer) (shape []ir.Dim, ok bool) {
 	x, w := t.Type(0).Shape, t.Type(1).Shape
 	if !t.Need(len(x) >= 1 && len(w) == 2, "C1", "x has rank %d and w rank %d, expected >= 1 and 2", len(x), len(w)) {
-		return
+		return nil, false
 	}
 	last := len(x) - 1
 	t.Need(!x[last].Differs(w[0]), "C1", "x has K %s (shape %v) and w K %s (shape %v), expected equal ones", x[last], x, w[0], w)
-	checkRequant(t, a, w[1], [4]string{"C2", "C3", "C4", "C5"})
-	t.Out(ir.Type{DType: a.Dtype, Shape: append(append([]ir.Dim{}, x[:last]...), w[1])})
+	return append(append([]ir.Dim{}, x[:last]...), w[1]), true
+}
+
+// checkZero checks a zero point of codes of dtype d.
+func checkZero(t *ir.Infer, name string, zero int64, d ir.DType, c string) {
+	lo, hi := IntRange(d)
+	t.Need(zero >= lo && zero <= hi, c, "%s is %d, expected a value of %s", name, zero, d)
 }
 
 func inferQConv2d(t *ir.Infer, a *QConv2dAttrs) {
@@ -111,14 +125,9 @@ func inferQConv2d(t *ir.Infer, a *QConv2dAttrs) {
 // results and dtypes.
 func checkRequant(t *ir.Infer, a *QMatMulAttrs, channels ir.Dim, c [4]string) {
 	t.Need(ir.Set(ir.I8, ir.U8, ir.I32).Has(a.Dtype), c[3], "dtype %s, expected i8, u8 or i32", a.Dtype)
-	for _, z := range []struct {
-		name string
-		v    int64
-		d    ir.DType
-	}{{"x_zero_point", a.XZeroPoint, t.Type(0).DType}, {"w_zero_point", a.WZeroPoint, t.Type(1).DType}, {"out_zero_point", a.OutZeroPoint, a.Dtype}} {
-		lo, hi := IntRange(z.d)
-		t.Need(z.v >= lo && z.v <= hi, c[0], "%s is %d, expected a value of %s", z.name, z.v, z.d)
-	}
+	checkZero(t, "x_zero_point", a.XZeroPoint, t.Type(0).DType, c[0])
+	checkZero(t, "w_zero_point", a.WZeroPoint, t.Type(1).DType, c[0])
+	checkZero(t, "out_zero_point", a.OutZeroPoint, a.Dtype, c[0])
 	for i, name := range []string{"bias", "multiplier"} {
 		if t.Has(2 + i) {
 			s := t.Type(2 + i).Shape

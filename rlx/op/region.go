@@ -32,6 +32,13 @@ type MatMulRegionAttrs struct {
 	Dtype ir.DType `default:"nil"`
 }
 
+// QMatMulRegionAttrs are the attributes of QMatMulRegion.
+type QMatMulRegionAttrs struct {
+	Body       *ir.Graph
+	XZeroPoint int64 `default:"0"`
+	WZeroPoint int64 `default:"0"`
+}
+
 // ReduceRegionAttrs are the attributes of ReduceRegion: a body and those of Reduce.
 type ReduceRegionAttrs struct {
 	Body     *ir.Graph
@@ -51,6 +58,7 @@ var (
 	elementwiseRegion      = declareRegion[ElementwiseRegionAttrs]("ElementwiseRegion")
 	batchElementwiseRegion = declareRegion[BatchElementwiseRegionAttrs]("BatchElementwiseRegion")
 	matMulRegion           = declareRegion[MatMulRegionAttrs]("MatMulRegion")
+	qMatMulRegion          = declareRegion[QMatMulRegionAttrs]("QMatMulRegion")
 	reduceRegion           = declareRegion[ReduceRegionAttrs]("ReduceRegion")
 )
 
@@ -91,6 +99,15 @@ func BatchElementwiseRegion(g *ir.Graph, a BatchElementwiseRegionAttrs, x ...ir.
 // C1, C2 as MatMul, C3 shape of an x, C4 the body.
 func MatMulRegion(a MatMulRegionAttrs, x ...ir.Value) []ir.Value { return matMulRegion.Apply(a, x...) }
 
+// QMatMulRegion is (y_1, ...) = body(sums, x_1, ...): a matrix product of codes whose i32 sums go through a body while they are in cache. It means
+// ElementwiseRegion of QMatMul with neither bias nor multiplier, bit for bit.
+//
+// Shapes: x [..., K], w [K, N], the sums [..., N]; each x_i broadcasts to the shape of the sums, which every result has. Dtypes of x and w: i8 or u8.
+// Errors: C1 K, C2 a zero point outside its dtype, C3 shape of an x_i, C4 the body, C5 dtypes.
+func QMatMulRegion(a QMatMulRegionAttrs, x ...ir.Value) []ir.Value {
+	return qMatMulRegion.Apply(a, x...)
+}
+
 // ReduceRegion is y = reduce(body(x_1, ...)): a body with one result whose elements are reduced as they are made, as Reduce does. It means
 // Reduce of ElementwiseRegion bit for bit.
 //
@@ -127,6 +144,16 @@ func init() {
 		DTypeC:    "C1",
 		Infer:     inferMatMulRegion,
 		Decompose: decomposeMatMulRegion,
+		Tol:       tol,
+	})
+	qMatMulRegion.Define(ir.Def[QMatMulRegionAttrs]{
+		Doc:       "an elementwise body over the sums of a matrix product of 8-bit codes",
+		In:        []ir.Operand{ir.In("x", codeBytes), ir.In("w", codeBytes), ir.Any("x_i", regional)},
+		Results:   []string{"y..."},
+		Bits:      ir.Fused,
+		DTypeC:    "C5",
+		Infer:     inferQMatMulRegion,
+		Decompose: decomposeQMatMulRegion,
 		Tol:       tol,
 	})
 	reduceRegion.Define(ir.Def[ReduceRegionAttrs]{
@@ -330,23 +357,43 @@ func inferMatMulRegion(t *ir.Infer, a *MatMulRegionAttrs) {
 	t.Need(t.Type(0).DType == t.Type(1).DType, "C1", "a is %s and b is %s, expected one dtype", t.Type(0).DType, t.Type(1).DType)
 	d, ok := productDType(t, a.Dtype)
 	shape, ok2 := matMulShape(t)
-	if !ok || !ok2 || !t.OK() {
-		return
+	if ok && ok2 && t.OK() {
+		a.Body = bodyBehind(t, a.Body, ir.Type{DType: d, Shape: shape})
 	}
-	types := slices.Concat([]ir.Type{{DType: d, Shape: shape}}, t.Types(2, t.Len()))
-	if a.Body, ok = regionBody(t, a.Body, types, "C4", "C4"); !ok {
-		return
+}
+
+// bodyBehind infers the results of a body behind a product; it gives the body as regionBody does. Operands 0 and 1 are the product's.
+func bodyBehind(t *ir.Infer, body *ir.Graph, product ir.Type) *ir.Graph {
+	types := slices.Concat([]ir.Type{product}, t.Types(2, t.Len()))
+	body, ok := regionBody(t, body, types, "C4", "C4")
+	if !ok {
+		return body
 	}
 	for i, x := range types[1:] {
-		all, ok := ir.Broadcast(shape, x.Shape)
-		t.Need(ok && same(all, shape), "C3", "x %d has shape %v, expected one that broadcasts to %v", i, x.Shape, shape)
+		all, ok := ir.Broadcast(product.Shape, x.Shape)
+		t.Need(ok && same(all, product.Shape), "C3", "x %d has shape %v, expected one that broadcasts to %v", i, x.Shape, product.Shape)
 	}
-	t.Out(results(a.Body, shape)...)
+	t.Out(results(body, product.Shape)...)
+	return body
 }
 
 func decomposeMatMulRegion(n *ir.Node, a *MatMulRegionAttrs) []ir.Value {
 	y := matMul.Apply1(MatMulAttrs{a.Dtype}, n.In[0], n.In[1])
 	return spliceBody(n, a.Body, slices.Concat([]ir.Value{y}, n.In[2:]), n.Types[0].Shape)
+}
+
+func inferQMatMulRegion(t *ir.Infer, a *QMatMulRegionAttrs) {
+	shape, ok := qMatMulShape(t)
+	checkZero(t, "x_zero_point", a.XZeroPoint, t.Type(0).DType, "C2")
+	checkZero(t, "w_zero_point", a.WZeroPoint, t.Type(1).DType, "C2")
+	if ok && t.OK() {
+		a.Body = bodyBehind(t, a.Body, ir.Type{DType: ir.I32, Shape: shape})
+	}
+}
+
+func decomposeQMatMulRegion(n *ir.Node, a *QMatMulRegionAttrs) []ir.Value {
+	sums := QMatMul(n.In[0], n.In[1], ir.Value{}, ir.Value{}, QMatMulAttrs{XZeroPoint: a.XZeroPoint, WZeroPoint: a.WZeroPoint, Multiplier: 1, Dtype: ir.I32})
+	return spliceBody(n, a.Body, slices.Concat([]ir.Value{sums}, n.In[2:]), n.Types[0].Shape)
 }
 
 func inferReduceRegion(t *ir.Infer, a *ReduceRegionAttrs) {

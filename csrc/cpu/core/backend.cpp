@@ -130,6 +130,20 @@ int32_t close_weights(rlx_weights *w, rlx_error *error) {
   return weights_close(w, error);
 }
 
+int32_t trim_weights(rlx_weights *w, uint8_t *where, rlx_error *error) {
+  NEED(w != nullptr && (where != nullptr || w->count == w->first), "weights_trim");
+  weights_trim(w, where);
+  return RLX_OK;
+}
+
+int32_t read_weights(rlx_weights *w, uint32_t index, void *to, uint64_t bytes, rlx_error *error) {
+  NEED(w != nullptr && (to != nullptr || bytes == 0), "weights_read");
+  if (index >= w->count - w->first || bytes != w->bytes[w->first + index])
+    return set_error(error, RLX_BAD_ARGUMENT, -1, "weights_read: constant %u of %llu bytes, there are %u of their own", index, (unsigned long long)bytes, w->count - w->first);
+  weights_read(w, w->first + index, to);
+  return RLX_OK;
+}
+
 int32_t load_program(rlx_device *d, rlx_weights *w, const uint32_t *words, uint64_t count, rlx_program **out, rlx_program_info *i, rlx_error *error) {
   NEED(d != nullptr && (words != nullptr || count == 0) && out != nullptr && i != nullptr, "load");
   if (w != nullptr && w->device != d) return set_error(error, RLX_BAD_ARGUMENT, -1, "load: the weights are of another device");
@@ -185,7 +199,7 @@ int32_t probe(rlx_device *d, int32_t what, int32_t threads, uint64_t bytes, doub
 }
 
 rlx_backend table = {RLX_ABI, sizeof(rlx_backend), RLX_TABLE_HASH, "cpu", nullptr, 0, device_count, open, close, info, device_capabilities,
-                     open_weights, close_weights, load_program, unload_program, open_arena, close_arena, write_arena, read_arena, run, probe};
+                     open_weights, close_weights, trim_weights, read_weights, load_program, unload_program, open_arena, close_arena, write_arena, read_arena, run, probe};
 pthread_once_t once = PTHREAD_ONCE_INIT;
 void fill_table() { table.capabilities = registry_capabilities(&table.num_capabilities); }
 

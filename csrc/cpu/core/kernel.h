@@ -46,6 +46,7 @@ struct Command : DecodedCommand {
   Splitter split = nullptr;
   int64_t scratch = 0;           // bytes that a run gives to Call::scratch
   const void *packed = nullptr;  // what PREPARE left in the weights: a packed constant
+  uint32_t replaced = 0;         // a bit for each of the first operands that the kernel does not read: it has a packed form
   int64_t detail[4] = {};        // free for PREPARE and its kernel
 };
 
@@ -86,23 +87,51 @@ struct Call {
 int64_t body_memory(const Command &c, uint32_t i);
 int64_t body_bytes(const Command &c, uint32_t i, uint32_t slot, uint32_t k);
 
+// Gives back what a packed form was made of: raw is the whole constant, view the operand in it.
+typedef void (*Unpack)(const Operand &view, const int64_t *how, const char *packed, char *raw);
+
+// A packed form of a constant operand.
+struct PackedForm {
+  uint64_t layout;  // a number that the family makes up, unique with the op in its upper half
+  int64_t bytes;
+  Unpack unpack;    // null: the constant must be kept beside it
+  int64_t how[4];   // for unpack
+};
+
+struct Prepare;
+
+// A constant operand, of which a packed form may be kept: its bytes are brought back when the address is asked for, so ask only to fill a form.
+struct Source {
+  Prepare *prepare;
+  int operand;
+  bool there;
+  explicit operator bool() const { return there; }
+  inline operator const void *() const;  // element 0, aligned as its elements are; null where there is none, or memory runs out
+};
+
 // What PREPARE gets. It returns an rlx_status, and may change the command: scratch, packed, detail, also kernel and split.
 struct Prepare {
   Command *cmd;
   int max_threads;
   int isa;
   Pool *pool;
-  // The bytes of operand i if it is a whole, contiguous constant of which a packed form may be kept, else null: large ones are packed anew
-  // in each run.
-  const void *(*constant)(Prepare &, int i);
-  // Element 0 of operand i if it lies in such a constant, whatever its strides, else null.
-  const void *(*constant_view)(Prepare &, int i);
-  // Memory of the weights for operand i in the given layout, 64-byte aligned: *fresh is set when the caller must fill it. Shared by every
-  // load with the same view of the constant and the same layout, a number that the family makes up (unique with the op in its upper half).
-  // Null when memory runs out: return RLX_NO_MEMORY. Two loads never prepare with the same weights at once.
-  void *(*cache)(Prepare &, int i, uint64_t layout, int64_t bytes, bool *fresh);
+  bool (*is_constant)(Prepare &, int i, bool whole);
+  void *(*packed)(Prepare &, int i, const PackedForm &, bool *fresh);
+  const void *(*source)(Prepare &, int i);
   void *impl;
+
+  // Operand i if it is a whole, contiguous constant of which a packed form may be kept, else nothing: large ones are packed anew in each run.
+  Source constant(Prepare &, int i) { return {this, i, is_constant(*this, i, true)}; }
+  // Operand i if it lies in such a constant, whatever its strides.
+  Source constant_view(Prepare &, int i) { return {this, i, is_constant(*this, i, false)}; }
+  // Memory of the weights for operand i in the given form, 64-byte aligned: *fresh is set when the caller must fill it. Shared by every load
+  // with the same view of the constant and the same layout. The kernel must not read the operand itself: its memory may be gone. Null when
+  // memory runs out: return RLX_NO_MEMORY. Two loads never prepare with the same weights at once.
+  void *cache(Prepare &, int i, const PackedForm &form, bool *fresh) { return packed(*this, i, form, fresh); }
+  void *cache(Prepare &, int i, uint64_t layout, int64_t bytes, bool *fresh) { return packed(*this, i, {layout, bytes, nullptr, {}}, fresh); }
 };
+
+inline Source::operator const void *() const { return there ? prepare->source(*prepare, operand) : nullptr; }
 
 // The usual splits. A grain is about 16 KiB of results, so that small commands stay on the calling thread.
 Split whole(const Call &);     // one unit: the kernel does everything, or calls parallel itself

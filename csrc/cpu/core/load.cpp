@@ -17,20 +17,44 @@ const Operand *constant_operand(Prepare &p, int i) {
   return weights_may_pack(weights_of(p), c->in[i]) ? c->in + i : nullptr;
 }
 
-const void *constant_view(Prepare &p, int i) {
+bool is_constant(Prepare &p, int i, bool whole) {
   const Operand *o = constant_operand(p, i);
-  return o == nullptr ? nullptr : static_cast<const char *>(weights_of(p)->data[o->index]) + o->offset;
+  return o != nullptr && (!whole || (o->contiguous && uint64_t(o->count) * rlx_dtype_sizes[o->dtype] == weights_of(p)->bytes[o->index]));
 }
 
-const void *constant(Prepare &p, int i) {
+void *packed(Prepare &p, int i, const PackedForm &form, bool *fresh) {
   const Operand *o = constant_operand(p, i);
-  if (o == nullptr || !o->contiguous || uint64_t(o->count) * rlx_dtype_sizes[o->dtype] != weights_of(p)->bytes[o->index]) return nullptr;
-  return constant_view(p, i);
+  void *data = o == nullptr ? nullptr : weights_packed(weights_of(p), *o, form, fresh);
+  if (data != nullptr && i < 32) p.cmd->replaced |= uint32_t(1) << i;
+  return data;
 }
 
-void *cache(Prepare &p, int i, uint64_t layout, int64_t bytes, bool *fresh) {
-  const Operand *o = constant_operand(p, i);
-  return o == nullptr ? nullptr : weights_packed(weights_of(p), *o, layout, bytes, fresh);
+const void *source(Prepare &p, int i) { return weights_source(weights_of(p), p.cmd->in[i]); }
+
+// Notes the constants that a command reads as they are.
+bool note_constants(const rlx_program *p, const Command &c) {
+  for (uint32_t k = 0; k < c.num_in; k++) {
+    const Operand &o = c.in[k];
+    if (!o.present || o.slot != RLX_CONST || p->constants[o.index] != nullptr || (k < 32 && (c.replaced >> k & 1) != 0)) continue;
+    if ((p->constants[o.index] = weights_use(p->weights, o.index)) == nullptr) return false;
+  }
+  return true;
+}
+
+// Memory for the constants of a program.
+bool open_constants(rlx_program *p) {
+  const uint64_t n = p->slots[RLX_CONST];
+  if (n == 0) return true;
+  p->constants = static_cast<void **>(memory_alloc(n * sizeof(void *)));
+  if (p->constants != nullptr) std::memset(p->constants, 0, n * sizeof(void *));
+  return p->constants != nullptr;
+}
+
+// The lock of the weights' root is held.
+void close_constants(rlx_program *p) {
+  for (uint32_t i = 0; p->constants != nullptr && i < p->slots[RLX_CONST]; i++)
+    if (p->constants[i] != nullptr) weights_unuse(p->weights, i);
+  memory_free(p->constants);
 }
 
 // Where things lie in the memory of a run, without the kernels' scratch.
@@ -55,7 +79,7 @@ int32_t bind_bodies(const rlx_program *p, const Command &c, rlx_error *error) {
   for (uint32_t k = 0; k < num_bodies(c); k++) {
     rlx_program *body = static_cast<rlx_program *>(body_of(c, k));
     layout(body);
-    body->device = p->device, body->weights = p->weights;
+    body->device = p->device, body->weights = p->weights, body->constants = p->constants;
     const int32_t code = bind(body, error);
     if (code != RLX_OK) {
       if (error != nullptr) error->command = int32_t(c.index);
@@ -66,7 +90,7 @@ int32_t bind_bodies(const rlx_program *p, const Command &c, rlx_error *error) {
 }
 
 int32_t bind(rlx_program *p, rlx_error *error) {
-  Prepare prep = {nullptr, p->device->threads, isa_active(), p->device->pool, constant, constant_view, cache, p};
+  Prepare prep = {nullptr, p->device->threads, isa_active(), p->device->pool, is_constant, packed, source, p};
   int64_t scratch = 0;
   for (uint32_t i = 0; i < p->num_commands; i++) {
     Command &c = p->command(i);
@@ -84,6 +108,7 @@ int32_t bind(rlx_program *p, rlx_error *error) {
       if (code != RLX_OK)
         return set_error(error, code, int32_t(i), code == RLX_NO_MEMORY ? "%s: no memory to prepare the kernel" : "%s: the kernel could not be prepared", rlx_op_names[c.op]);
     }
+    if (!note_constants(p, c)) return set_error(error, RLX_NO_MEMORY, int32_t(i), "%s: no memory for a constant", rlx_op_names[c.op]);
     if (c.scratch < 0 || c.scratch > INT64_MAX / 4) return set_error(error, RLX_NO_MEMORY, int32_t(i), "%s: scratch of %lld bytes", rlx_op_names[c.op], (long long)c.scratch);
     if (c.scratch > scratch) scratch = c.scratch;
   }
@@ -104,7 +129,8 @@ int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, ui
     layout(p);
     p->device = device, p->weights = p->slots[RLX_CONST] == 0 ? nullptr : weights;
     if (p->weights != nullptr) pthread_mutex_lock(&p->weights->root->lock);
-    code = bind(p, error);
+    code = open_constants(p) ? bind(p, error) : set_error(error, RLX_NO_MEMORY, -1, "no memory for the list of constants");
+    if (code != RLX_OK) close_constants(p);
     if (p->weights != nullptr) pthread_mutex_unlock(&p->weights->root->lock);
   }
   if (code != RLX_OK) {
@@ -114,7 +140,7 @@ int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, ui
   device->users.fetch_add(1, std::memory_order_relaxed);
   if (p->weights != nullptr) p->weights->users.fetch_add(1, std::memory_order_relaxed);
   info->arena_bytes = uint64_t(p->arena_bytes);
-  info->native_bytes = program_bytes(p);
+  info->native_bytes = program_bytes(p) + p->slots[RLX_CONST] * sizeof(void *);
   info->commands = p->num_commands;
   *out = p;
   return RLX_OK;
@@ -123,7 +149,12 @@ int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, ui
 int32_t unload(rlx_program *p, rlx_error *error) {
   const int32_t arenas = p->arenas.load(std::memory_order_acquire);
   if (arenas != 0) return set_error(error, RLX_BAD_ARGUMENT, -1, "unload: %d arenas are still open", arenas);
-  if (p->weights != nullptr) p->weights->users.fetch_sub(1, std::memory_order_release);
+  if (p->weights != nullptr) {
+    pthread_mutex_lock(&p->weights->root->lock);
+    close_constants(p);
+    pthread_mutex_unlock(&p->weights->root->lock);
+    p->weights->users.fetch_sub(1, std::memory_order_release);
+  }
   p->device->users.fetch_sub(1, std::memory_order_release);
   free_program(p);
   return RLX_OK;

@@ -10,12 +10,27 @@ constexpr uint32_t kStackPointers = 16;  // commands with more operands keep the
 // A packed form of a constant.
 struct Packed {
   Packed *next;
-  uint32_t index, dtype, rank;
-  int64_t offset, dims[RLX_MAX_RANK], strides[RLX_MAX_RANK];
-  uint64_t layout;
-  int64_t bytes;
+  Operand view;  // of the constant
+  int64_t dims[RLX_MAX_RANK], strides[RLX_MAX_RANK];
+  PackedForm form;
   void *data;
   bool fresh;  // not filled yet
+  bool whole;  // every element of the constant is in it once, and it has an inverse
+};
+
+// Where the bytes of a constant are.
+enum Memory : uint8_t {
+  NOWHERE,   // in packed forms alone
+  OURS,
+  BORROWED,  // the caller's, to be used in place
+  CALLERS,   // the caller's, read to pack it, copied to use it
+};
+
+struct Constant {
+  void *data;
+  uint32_t readers;  // loaded programs that read it as it is
+  Memory memory;
+  bool wanted;  // by the caller, who means to free it
 };
 
 inline int64_t align64(int64_t n) { return (n + 63) & ~int64_t(63); }
@@ -34,9 +49,8 @@ struct rlx_weights {
   rlx_device *device;
   rlx_weights *parent, *root;
   uint32_t first, count;       // its own constants are [first, count)
-  void **data;
-  uint64_t *bytes;
-  bool *borrowed;              // the memory is the caller's
+  rlx::Constant *own;
+  uint64_t *bytes;             // of all
   uint64_t own_bytes;          // of all its own constants
   uint64_t packed_bytes;       // of a root: of the packed forms of the whole tree; under the lock
   std::atomic<int32_t> users;  // programs and children
@@ -47,6 +61,7 @@ struct rlx_weights {
 struct rlx_program : rlx::DecodedProgram {
   rlx_device *device;
   rlx_weights *weights;                // null without constants
+  void **constants;                    // by number, null for those that no command reads as they are; of a body: those of the program around it
   int64_t pointers_at, scratch_at;     // places in the memory of a run, behind the arena of the words
   int64_t arena_bytes;                 // all of it
   uint32_t first_update;               // the first command that writes a state: from there on a run is not cancelled

@@ -67,15 +67,18 @@ int32_t bind(const rlx_program *p, const rlx_run_args *a, Bases *b) {
   b->slot[RLX_INPUT] = a->inputs;
   b->slot[RLX_OUTPUT] = a->outputs;
   b->slot[RLX_STATE] = a->states;
-  b->slot[RLX_CONST] = p->weights == nullptr ? nullptr : p->weights->data;
+  b->slot[RLX_CONST] = p->constants;
   for (int s = RLX_INPUT; s <= RLX_STATE; s++)
-    for (uint32_t i = 0; i < p->slots[s]; i++)
+    for (uint32_t i = 0; i < p->slots[s] && s != RLX_CONST; i++)
       if (b->slot[s] == nullptr || (b->slot[s][i] == nullptr && p->slot_bytes[s][i] != 0))
         return set_error(a->error, RLX_BAD_ARGUMENT, -1, "run: tensor %u of slot %d has no memory", i, s);
   return RLX_OK;
 }
 
-inline void *address(const Bases &b, const Operand &o) { return o.present ? static_cast<char *>(b.slot[o.slot][o.index]) + o.offset : nullptr; }
+// Of a constant that has a packed form instead this is the address of nothing.
+inline void *address(const Bases &b, const Operand &o) {
+  return o.present ? reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(b.slot[o.slot][o.index]) + uintptr_t(o.offset)) : nullptr;
+}
 
 // Where a command finds its memory.
 void point(const Command &c, const rlx_program *p, const Bases &b, char *arena, void **stack, Call *call) {
@@ -138,7 +141,7 @@ bool Call::run_body(uint32_t i, char *memory, void *const *inputs, void *const *
   b.slot[RLX_INPUT] = inputs;
   b.slot[RLX_OUTPUT] = outputs;
   b.slot[RLX_STATE] = nullptr;
-  b.slot[RLX_CONST] = body->weights == nullptr ? nullptr : body->weights->data;
+  b.slot[RLX_CONST] = body->constants;
   void *stack[kStackPointers];
   Call call = {};
   call.run = run;

@@ -12,41 +12,94 @@ constexpr uint64_t kPackFreely = uint64_t(2) << 30;
 
 void drop(rlx_weights *w, Packed *p) {
   w->packed = p->next;
-  w->root->packed_bytes -= uint64_t(p->bytes);
+  w->root->packed_bytes -= uint64_t(p->form.bytes);
   memory_free(p->data);
   memory_free(p);
 }
 
+void forget(Constant &c) {
+  if (c.memory == OURS) memory_free(c.data);
+  c.data = nullptr, c.memory = NOWHERE;
+}
+
 void release(rlx_weights *w) {
   while (w->packed != nullptr) drop(w, w->packed);
-  for (uint32_t i = w->first; i < w->count; i++)
-    if (!w->borrowed[i]) memory_free(w->data[i]);
-  memory_free(w->data);
+  for (uint32_t i = w->first; i < w->count; i++) forget(w->own[i - w->first]);
+  memory_free(w->own);
   memory_free(w->bytes);
-  memory_free(w->borrowed);
   memory_free(w);
 }
 
-// The next constant of w: used where it lies if it stays there and is aligned like a copy.
+// Makes a copy of what c has, or had, in memory of our own.
+bool copy(Constant *c, const void *from, uint64_t bytes) {
+  void *to = memory_alloc(bytes);
+  if (to == nullptr) return false;
+  if (bytes != 0) std::memcpy(to, from, bytes);
+  c->data = to, c->memory = OURS;
+  return true;
+}
+
+// The next constant of w: what stays is used where it lies, if it is aligned like a copy.
 bool add(rlx_weights *w, const rlx_constant &from) {
   const uint32_t i = w->count;
+  Constant *c = w->own + (i - w->first);
+  *c = {const_cast<void *>(from.data), 0, CALLERS, from.stays == 2};
   w->bytes[i] = from.bytes, w->own_bytes += from.bytes;
-  w->borrowed[i] = from.stays == 1 && from.bytes != 0 && (reinterpret_cast<uintptr_t>(from.data) & 63) == 0;
-  if (w->borrowed[i]) {
-    w->data[i] = const_cast<void *>(from.data), w->count = i + 1;
-    return true;
-  }
-  w->data[i] = memory_alloc(from.bytes);
-  if (w->data[i] == nullptr) return false;
+  if (from.stays == 1 && from.bytes != 0 && (reinterpret_cast<uintptr_t>(from.data) & 63) == 0) c->memory = BORROWED;
+  if ((from.stays == 0 || from.bytes == 0) && !copy(c, from.data, from.bytes)) return false;
   w->count = i + 1;
-  if (from.bytes != 0) std::memcpy(w->data[i], from.data, from.bytes);
   return true;
 }
 
 bool same_view(const Packed &p, const Operand &o) {
-  if (p.index != o.index || p.dtype != o.dtype || p.rank != o.rank || p.offset != o.offset) return false;
+  const Operand &v = p.view;
+  if (v.index != o.index || v.dtype != o.dtype || v.rank != o.rank || v.offset != o.offset) return false;
   for (uint32_t i = 0; i < o.rank; i++)
     if (p.dims[i] != o.dims[i] || p.strides[i] != o.strides[i]) return false;
+  return true;
+}
+
+// Whether o has every element of a constant of that many bytes once.
+bool covers(const Operand &o, uint64_t bytes) {
+  const int64_t size = int64_t(rlx_dtype_sizes[o.dtype]);
+  int64_t low = o.offset, step = 1;
+  bool taken[RLX_MAX_RANK] = {};
+  for (uint32_t i = 0; i < o.rank; i++)
+    if (o.strides[i] < 0) low += (o.dims[i] - 1) * o.strides[i] * size;
+  if (low != 0 || uint64_t(o.count * size) != bytes || bytes == 0) return false;
+  for (uint32_t n = 0; n < o.rank; n++)
+    for (uint32_t i = 0; i < o.rank; i++)
+      if (!taken[i] && o.dims[i] > 1 && (o.strides[i] == step || o.strides[i] == -step)) {
+        taken[i] = true, step *= o.dims[i];
+        break;
+      }
+  return step == o.count;
+}
+
+// The weights that a constant is of.
+rlx_weights *home(rlx_weights *w, uint32_t index) {
+  while (index < w->first) w = w->parent;
+  return w;
+}
+
+Constant &constant_at(rlx_weights *w, uint32_t index) { return w->own[index - w->first]; }
+
+// The packed form that gives constant index of w back, null if none does.
+const Packed *inverse_of(const rlx_weights *w, uint32_t index) {
+  for (const Packed *p = w->packed; p != nullptr; p = p->next)
+    if (p->view.index == index && p->whole && !p->fresh) return p;
+  return nullptr;
+}
+
+// Brings the bytes of constant index of w back.
+bool restore(rlx_weights *w, uint32_t index) {
+  Constant &c = constant_at(w, index);
+  if (c.memory != NOWHERE) return true;
+  void *raw = memory_alloc(w->bytes[index]);
+  if (raw == nullptr) return false;
+  const Packed *p = inverse_of(w, index);
+  p->form.unpack(p->view, p->form.how, static_cast<const char *>(p->data), static_cast<char *>(raw));
+  c.data = raw, c.memory = OURS;
   return true;
 }
 
@@ -61,14 +114,10 @@ int32_t weights_open(rlx_device *device, rlx_weights *parent, const rlx_constant
   w->device = device;
   w->parent = parent, w->root = parent == nullptr ? w : parent->root;
   w->first = w->count = uint32_t(first);
-  w->data = static_cast<void **>(memory_alloc(sizeof(void *) * total));
+  w->own = static_cast<Constant *>(memory_alloc(sizeof(Constant) * count));
   w->bytes = static_cast<uint64_t *>(memory_alloc(sizeof(uint64_t) * total));
-  w->borrowed = static_cast<bool *>(memory_alloc(total));
-  bool ok = w->data != nullptr && w->bytes != nullptr && w->borrowed != nullptr;
-  if (ok && first != 0) {
-    std::memcpy(w->data, parent->data, sizeof(void *) * first);
-    std::memcpy(w->bytes, parent->bytes, sizeof(uint64_t) * first);
-  }
+  bool ok = w->own != nullptr && w->bytes != nullptr;
+  if (ok && first != 0) std::memcpy(w->bytes, parent->bytes, sizeof(uint64_t) * first);
   for (uint32_t i = 0; ok && i < count; i++) ok = add(w, constants[i]);
   if (!ok) {
     const uint32_t i = w->count;
@@ -97,25 +146,25 @@ int32_t weights_close(rlx_weights *w, rlx_error *error) {
   return RLX_OK;
 }
 
-void *weights_packed(rlx_weights *w, const Operand &o, uint64_t layout, int64_t bytes, bool *fresh) {
+void *weights_packed(rlx_weights *w, const Operand &o, const PackedForm &form, bool *fresh) {
   *fresh = false;
-  while (o.index < w->first) w = w->parent;  // where the constant lives
+  w = home(w, o.index);
   for (Packed *p = w->packed; p != nullptr; p = p->next)
-    if (p->layout == layout && p->bytes == bytes && same_view(*p, o)) return p->data;
-  if (bytes < 0) return nullptr;
+    if (p->form.layout == form.layout && p->form.bytes == form.bytes && same_view(*p, o)) return p->data;
+  if (form.bytes < 0) return nullptr;
   Packed *p = static_cast<Packed *>(memory_alloc(sizeof(Packed)));
   if (p == nullptr) return nullptr;
-  p->index = o.index, p->dtype = o.dtype, p->rank = o.rank, p->offset = o.offset;
   for (uint32_t i = 0; i < o.rank; i++) p->dims[i] = o.dims[i], p->strides[i] = o.strides[i];
-  p->layout = layout, p->bytes = bytes, p->fresh = true;
-  p->data = memory_alloc(uint64_t(bytes));
+  p->view = o, p->view.dims = p->dims, p->view.strides = p->strides;
+  p->form = form, p->fresh = true, p->whole = form.unpack != nullptr && covers(o, w->bytes[o.index]);
+  p->data = memory_alloc(uint64_t(form.bytes));
   if (p->data == nullptr) {
     memory_free(p);
     return nullptr;
   }
   p->next = w->packed;
   w->packed = p;
-  w->root->packed_bytes += uint64_t(bytes);
+  w->root->packed_bytes += uint64_t(form.bytes);
   *fresh = true;
   return p->data;
 }
@@ -127,6 +176,45 @@ bool weights_may_pack(const rlx_weights *w, const Operand &o) {
     if (same_view(*p, o)) return true;
   const uint64_t constants = w->root->own_bytes, most = constants + constants / 16;
   return constants + w->root->packed_bytes + uint64_t(o.count) * rlx_dtype_sizes[o.dtype] <= (most > kPackFreely ? most : kPackFreely);
+}
+
+const void *weights_source(rlx_weights *w, const Operand &o) {
+  w = home(w, o.index);
+  Constant &c = constant_at(w, o.index);
+  const bool apart = c.memory == CALLERS && reinterpret_cast<uintptr_t>(c.data) % rlx_dtype_sizes[o.dtype] != 0;
+  if (!restore(w, o.index) || (apart && !copy(&c, c.data, w->bytes[o.index]))) return nullptr;
+  return static_cast<const char *>(c.data) + o.offset;
+}
+
+void *weights_use(rlx_weights *w, uint32_t index) {
+  w = home(w, index);
+  Constant &c = constant_at(w, index);
+  if (!restore(w, index) || (c.memory == CALLERS && !copy(&c, c.data, w->bytes[index]))) return nullptr;
+  c.readers++;
+  return c.data;
+}
+
+void weights_unuse(rlx_weights *w, uint32_t index) { constant_at(home(w, index), index).readers--; }
+
+void weights_trim(rlx_weights *w, uint8_t *where) {
+  pthread_mutex_lock(&w->root->lock);
+  for (uint32_t i = w->first; i < w->count; i++) {
+    Constant &c = constant_at(w, i);
+    if (c.readers == 0 && c.memory != NOWHERE && inverse_of(w, i) != nullptr) forget(c);
+    if (c.memory == CALLERS && c.wanted) copy(&c, c.data, w->bytes[i]);
+    where[i - w->first] = c.memory == NOWHERE ? 2 : c.memory == OURS ? 1 : 0;
+  }
+  pthread_mutex_unlock(&w->root->lock);
+}
+
+void weights_read(rlx_weights *w, uint32_t index, void *to) {
+  pthread_mutex_lock(&w->root->lock);
+  w = home(w, index);
+  const Constant &c = constant_at(w, index);
+  const Packed *p = c.memory == NOWHERE ? inverse_of(w, index) : nullptr;
+  if (p != nullptr) p->form.unpack(p->view, p->form.how, static_cast<const char *>(p->data), static_cast<char *>(to));
+  else if (w->bytes[index] != 0) std::memcpy(to, c.data, w->bytes[index]);
+  pthread_mutex_unlock(&w->root->lock);
 }
 
 void weights_settle(rlx_weights *w, bool ok) {

@@ -2,9 +2,10 @@
 // at the end; a row of y has the same bits whatever the batch, the threads and the packing. Bound: 1.5 K eps sum |a||b| and the last rounding.
 //
 // A unit is a block of y, kBlockRows by kBlockCols at most, whose sums stay in scratch. For each slice of depth its rows of a and columns
-// of b are packed (and halves widened) once.
+// of b are packed (and halves widened) once. bf16.cpp does the same for bf16 on machines that multiply pairs of them.
 #include "../core/rlx_begin.h"
 
+#include "bf16.h"
 #include "blocked.h"
 #include "matmul.h"
 #include "of_isa.h"
@@ -159,6 +160,8 @@ template <class T> void pack_panel(const Product &p, void *panel, int cols, cons
 }  // namespace
 
 int32_t matmul_blocked_prepare(Prepare &prepare) {
+  int32_t code;
+  if (prepare.cmd->in[0].dtype == RLX_BF16 && matmul_bf16_prepare(prepare, &code)) return code;
   const BlockedSet &s = set_of(prepare.isa, prepare.cmd->in[0].dtype);
   prepare.cmd->scratch = layout_of(s).bytes * prepare.max_threads;
   const PackPanel pack = s.elem_bytes == 2 ? pack_panel<uint16_t> : s.elem_bytes == 4 ? pack_panel<uint32_t> : pack_panel<uint64_t>;

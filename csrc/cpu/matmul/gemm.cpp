@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kDepth = 1024;           // a panel of B is 128 KB: its lines pass through the first-level cache once per row panel
 constexpr int64_t kRowBlockFloats = 61440;  // a block of A, 240 KB: stays in the second-level cache
 constexpr int64_t kColBlock = 1024;        // columns of a unit: each packs its rows of A
-constexpr int64_t kFinishFloats = 32768;   // of C that are finished together: 128 KB, still in the second-level cache
+constexpr int64_t kFinishFloats = 49152;   // of C that are finished together: 192 KB, still in the second-level cache
 constexpr int64_t kChunkFma = 1 << 16;     // about a microsecond: less is not worth handing to another thread
 constexpr int64_t kChunkPack = 1 << 14;    // elements
 constexpr int64_t kPackDepth = 1 << 13;    // rows of a panel packed between two looks at whether the run was cancelled

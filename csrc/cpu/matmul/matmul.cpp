@@ -2,7 +2,7 @@
 // of y has the same bits whatever the batch, the threads and the packing. Bound: 1.5 K eps sum |a||b|.
 #include "../core/rlx_begin.h"
 
-#include "../region/tile.h"
+#include "ending.h"
 #include "gemm.h"
 #include "matmul.h"
 
@@ -59,58 +59,8 @@ void matmul_f32(const Call &c, Range) {
 
 namespace {
 
-bool is(const Operand &o, uint32_t slot, uint32_t index) { return o.slot == slot && o.index == index; }
-
-// Whether a command of the body reads the product after another one wrote result k.
-bool reads_late(const rlx_program &body, uint32_t k) {
-  bool written = false;
-  for (uint32_t i = 0; i < body.num_commands; i++) {
-    const Command &b = body.command(i);
-    for (uint32_t j = 0; j < b.num_in && written; j++)
-      if (is(b.in[j], RLX_INPUT, 0)) return true;
-    written |= is(b.out[0], RLX_OUTPUT, k);
-  }
-  return false;
-}
-
-// A product of f32 takes the memory of a result of this dtype, where each element is read before the result is put in its place.
-int result_for_product(const Command &c) {
-  const rlx_program &body = *static_cast<const rlx_program *>(body_of(c, 0));
-  for (uint32_t k = 0; k < c.num_out; k++)
-    if (c.out[k].dtype == RLX_F32 && !reads_late(body, k)) return int(k);
-  return -1;
-}
-
-Operand product_operand(const Command &c) {
-  Operand o = c.out[0];
-  o.dtype = RLX_F32;
-  return o;
-}
-
-region::Region region_of(const Command &c, const Operand &product) {
-  region::Region r(c, c.num_in - 1);
-  r.box = region::box_of(product);
-  r.first = &product;
-  r.shift = 1;
-  return r;
-}
-
-struct Ending {
-  const Call &call;
-  const region::Region &region;
-  char *const *results;
-};
-
-// The body over a block of the product, row by row; whole rows follow each other.
-void end_block(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *, int64_t c_rs, int slot) {
-  const Ending &e = *static_cast<const Ending *>(ctx);
-  char **table = e.region.enter(slot);
-  if (n == c_rs) n *= m, m = 1;
-  for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < n && !e.call.stopped(); j += e.region.tile) {
-      const int64_t at = c_offset + (i0 + i) * c_rs + j0 + j;
-      e.region.run(table, e.results, at, n - j < e.region.tile ? n - j : e.region.tile, at);
-    }
+void finish(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *, int64_t c_rs, int slot) {
+  end_block(*static_cast<const Ending *>(ctx), c_offset + i0 * c_rs + j0, m, n, c_rs, slot);
 }
 
 // One column is a row of the transposed product, which has no blocks: the body follows then.
@@ -120,43 +70,41 @@ bool in_blocks(const Command &c) {
   return p.n > 1;
 }
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) & ~int64_t(63); }
-
 }  // namespace
 
 int32_t matmul_region_f32_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
-  const Operand product = product_operand(c);
-  region::Region r = region_of(c, product);
-  int32_t code = r.number(c);
+  const Operand product = product_operand(c, RLX_F32);
+  region::Region r = ending_of(c, product);
+  int32_t code = number_ending(&r, &c);
   if (code != RLX_OK || product.count == 0) return code;
   if ((code = pack_constant_b(prepare, int(gemm_panel_cols()), sizeof(float), RLX_F32, pack)) != RLX_OK) return code;
   for (int threads = 1; threads <= prepare.max_threads; threads++) {
     GemmF32 g = {};
-    if (in_blocks(c)) g.finish = end_block;
+    if (in_blocks(c)) g.finish = finish;
     plan(c, threads, &g);
-    const int64_t bytes = aligned(r.bytes(threads)) + aligned(g.scratch_bytes);
+    const int64_t bytes = align64(r.bytes(threads)) + align64(g.scratch_bytes);
     if (bytes > c.scratch) c.scratch = bytes;
   }
-  if (result_for_product(c) < 0) c.scratch += aligned(product.count * int64_t(sizeof(float)));
+  if (result_for_product(c, product) < 0) c.scratch += align64(product.count * int64_t(sizeof(float)));
   return RLX_OK;
 }
 
 void matmul_region_f32(const Call &c, Range) {
-  const Operand product = product_operand(*c.cmd);
+  const Operand product = product_operand(*c.cmd, RLX_F32);
   if (product.count == 0) return;
-  region::Region r = region_of(*c.cmd, product);
+  region::Region r = ending_of(*c.cmd, product);
   char *scratch = static_cast<char *>(c.scratch), *const *results = reinterpret_cast<char *const *>(c.out_data);
   Ending e = {c, r, results};
   GemmF32 g = {};
-  if (in_blocks(*c.cmd)) g.finish = end_block, g.finish_ctx = &e;
+  if (in_blocks(*c.cmd)) g.finish = finish, g.finish_ctx = &e;
   g.a = c.in_ptr<float>(0), g.b = c.in_ptr<float>(1);
-  const int k = result_for_product(*c.cmd);
-  g.c = k >= 0 ? c.out_ptr<float>(k) : reinterpret_cast<float *>(scratch + c.cmd->scratch - aligned(product.count * int64_t(sizeof(float))));
+  const int k = result_for_product(*c.cmd, product);
+  g.c = k >= 0 ? c.out_ptr<float>(k) : reinterpret_cast<float *>(scratch + c.cmd->scratch - align64(product.count * int64_t(sizeof(float))));
   float *y = g.c;
   r.open(scratch, [&](uint32_t j) { return j == 0 ? y : c.in_data[j + 1]; });
   plan(*c.cmd, c.threads(), &g);
-  gemm_f32(c.pool(), c.threads(), &g, scratch + aligned(r.bytes(c.threads())), c.cancel());
+  gemm_f32(c.pool(), c.threads(), &g, scratch + align64(r.bytes(c.threads())), c.cancel());
   if (g.finish == nullptr && !c.stopped()) region::run_all(c, r, results);
 }
 

@@ -25,9 +25,10 @@ int64_t matrices_of_b(const Operand &b);
 int64_t matrix_of_b(const Operand &b, int64_t i);
 
 // Packs constant operand 1 into the weights, in panels of k rows by cols columns: pack fills one from columns that start at src. layout
-// (16 bits) tells packed forms of one width apart. Leaves cmd->packed null where packing gains nothing.
+// (16 bits) tells packed forms of one width apart. panel_bytes is the size of a panel, 0 for its elements alone. Leaves cmd->packed null where
+// packing gains nothing.
 typedef void (*PackPanel)(const Product &p, void *panel, int cols, const void *src, int64_t columns);
-int32_t pack_constant_b(Prepare &prepare, int cols, int elem_bytes, uint32_t layout, PackPanel pack);
+int32_t pack_constant_b(Prepare &prepare, int cols, int elem_bytes, uint32_t layout, PackPanel pack, int64_t panel_bytes = 0, int64_t head_bytes = 0, int group = 1);
 
 }  // namespace matmul
 }  // namespace rlx

@@ -45,6 +45,20 @@ void pack_panels(void *ctx, int64_t begin, int64_t end, int) {
   }
 }
 
+// The inverse of pack_panels; how is the elements of a row of groups of a panel, the bytes of an element, those of a panel, and those of its head with
+// the elements of a group: so many of a column lie side by side, the last of them first.
+void unpack_panels(const Operand &b, const int64_t *how, const char *packed, char *raw) {
+  const int rank = int(b.rank);
+  const int64_t group = how[3] & 255, row = how[0], cols = row / group, size = how[1], n = b.dims[rank - 1], k = b.dims[rank - 2], panels = (n + cols - 1) / cols;
+  for (int64_t u = 0, count = matrices_of_b(b) * panels; u < count; u++) {
+    const int64_t first = u % panels * cols;
+    char *to = raw + (matrix_of_b(b, u / panels) + first * b.strides[rank - 1]) * size;
+    const char *from = packed + u * how[2] + (how[3] >> 8);
+    for (int64_t i = 0; i < k; i++, to += b.strides[rank - 2] * size)
+      for (int64_t j = 0; j < cols && first + j < n; j++) std::memcpy(to + j * b.strides[rank - 1] * size, from + (i / group * row + j * group + group - 1 - i % group) * size, size_t(size));
+  }
+}
+
 }  // namespace
 
 void product_of(const Command &c, int64_t packed_size, Product *p) {
@@ -91,22 +105,26 @@ int64_t matrix_of_b(const Operand &b, int64_t i) {
   return at;
 }
 
-int32_t pack_constant_b(Prepare &prepare, int cols, int elem_bytes, uint32_t layout, PackPanel pack) {
-  const void *src = prepare.constant_view(prepare, 1);
+int32_t pack_constant_b(Prepare &prepare, int cols, int elem_bytes, uint32_t layout, PackPanel pack, int64_t panel_bytes, int64_t head_bytes, int group) {
+  const bool constant(prepare.constant_view(prepare, 1));
   Packing k = {};
   k.b = &prepare.cmd->in[1];
   product_of(*prepare.cmd, 0, &k.p);
   const int64_t count = matrices_of_b(*k.b);
   // One column is not a panel, and there must be something to multiply.
-  if (src == nullptr || k.p.n <= 1 || k.p.k == 0 || count == 0 || k.p.matrices == 0) return RLX_OK;
-  k.panels = (k.p.n + cols - 1) / cols, k.panel_bytes = k.p.k * cols * elem_bytes;
+  if (!constant || k.p.n <= 1 || k.p.k == 0 || count == 0 || k.p.matrices == 0) return RLX_OK;
+  k.panels = (k.p.n + cols - 1) / cols, k.panel_bytes = panel_bytes != 0 ? panel_bytes : k.p.k * cols * elem_bytes;
   if (k.panels > INT64_MAX / 8 / k.panel_bytes / count) return RLX_NO_MEMORY;
   bool fresh = false;
-  void *dst = prepare.cache(prepare, 1, uint64_t(RLX_OP_MatMul) << 32 | uint64_t(layout) << 16 | uint64_t(cols), count * k.panels * k.panel_bytes, &fresh);
+  const uint64_t name = uint64_t(RLX_OP_MatMul) << 32 | uint64_t(layout) << 16 | uint64_t(cols);
+  const PackedForm form = {name, count * k.panels * k.panel_bytes, unpack_panels, {cols * group, elem_bytes, k.panel_bytes, head_bytes << 8 | group}};
+  void *dst = prepare.cache(prepare, 1, form, &fresh);
   if (dst == nullptr) return RLX_NO_MEMORY;
   prepare.cmd->packed = dst;
   if (!fresh) return RLX_OK;
-  k.src = static_cast<const char *>(src), k.dst = static_cast<char *>(dst);
+  k.src = static_cast<const char *>(prepare.source(prepare, 1));
+  if (k.src == nullptr) return RLX_NO_MEMORY;
+  k.dst = static_cast<char *>(dst);
   k.cols = cols, k.elem_bytes = elem_bytes, k.pack = pack;
   parallel(prepare.pool, prepare.max_threads, count * k.panels, 1 + 65536 / k.panel_bytes, pack_panels, &k, nullptr);
   return RLX_OK;

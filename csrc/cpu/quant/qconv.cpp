@@ -53,6 +53,13 @@ void pack_w(void *ctx, int64_t begin, int64_t end, int) {
   for (int64_t o = begin; o < end; o++) sums[o] = pack_row<int8_t>(*j.set, j.to + o * j.row_step, static_cast<const char *>(j.weights) + o * j.k, j.k, j.weight.flip);
 }
 
+// The inverse of pack_w; how is the bytes of a row and of a code, and the bit that is changed.
+void unpack_w(const Operand &w, const int64_t *how, const char *packed, char *raw) {
+  const int64_t k = w.dims[0] == 0 ? 0 : w.count / w.dims[0];
+  for (int64_t o = 0; o < w.dims[0]; o++, packed += how[0])
+    for (int64_t i = 0; i < k; i++) raw[o * k + i] = char(packed[i * how[1]] ^ how[2]);  // the first byte of a code is the low one
+}
+
 // The windows of columns [first, first + n) of a group, in groups along k. Padding is the zero point. Code is that of a wide panel.
 template <class Code> void windows(const Job &j, int64_t group, int64_t first, int n, Code *panel) {
   const conv::Window &w = j.w;
@@ -143,11 +150,12 @@ int32_t qconv_prepare(Prepare &prepare) {
   if (c.out[0].count == 0) return RLX_OK;
   Job j = job_of(c, prepare.isa);
   int64_t bytes = aligned(packed_bytes(j));
-  j.weights = j.k > 0 ? prepare.constant(prepare, 1) : nullptr;
-  if (j.weights != nullptr) {
+  if (j.k > 0 && prepare.constant(prepare, 1)) {
+    const PackedForm form = {uint64_t(c.op) << 32 | uint64_t(j.set->group), packed_bytes(j), unpack_w, {j.row_step, j.set->code_bytes, j.weight.flip}};
     bool fresh = false;
-    j.to = static_cast<char *>(prepare.cache(prepare, 1, uint64_t(c.op) << 32 | uint64_t(j.set->group), packed_bytes(j), &fresh));
-    if (j.to == nullptr) return RLX_NO_MEMORY;
+    j.to = static_cast<char *>(prepare.cache(prepare, 1, form, &fresh));
+    j.weights = fresh ? prepare.source(prepare, 1) : nullptr;
+    if (j.to == nullptr || (fresh && j.weights == nullptr)) return RLX_NO_MEMORY;
     if (fresh) parallel(prepare.pool, prepare.max_threads, j.outs, 1 + WORK / (j.k + 1), pack_w, &j, nullptr);
     c.packed = j.to, bytes = 0;
   }

@@ -9,6 +9,9 @@ namespace {
 
 constexpr int64_t TILE_BYTES = 32768;  // of all values of a tile
 constexpr int64_t LEAST = 256, MOST = 2048;  // elements of a tile
+// The processor compares the lowest 12 bits of addresses first, and a load waits for an earlier store to what may be its place: the buffers of
+// a slot begin half a page from where the operands do, and each this far from the one before.
+constexpr int64_t PAGE = 4096, APART = 640;
 
 // The values of a body by kind, as PREPARE leaves them with each command of the body: the result in detail[0], operand k in detail[1 + k].
 enum Kind : int64_t { INPUT, OUTPUT, INNER, CONSTANT };
@@ -34,6 +37,15 @@ bool read_after(const rlx_program &body, uint32_t i, int64_t code) {
     if (body.command(i).detail[0] == code) return false;
   }
   return false;
+}
+
+// Whether the value of command i is read by the next one alone, both of which may be in a chain, and so needs no memory.
+bool passed_on(const rlx_program &body, uint32_t i) {
+  const int64_t code = body.command(i).detail[0];
+  if (i + 1 >= body.num_commands || elementwise::link_of(body.command(i)) == elementwise::LINK_NONE) return false;
+  const Command &next = body.command(i + 1);
+  if (elementwise::link_of(next) == elementwise::LINK_NONE || read_after(body, i + 1, code)) return false;
+  return next.detail[1] == code || (next.num_in > 1 && next.detail[2] == code);
 }
 
 bool single(const Operand &o) { return o.present && o.count == 1; }
@@ -76,10 +88,15 @@ Box box_of(const Operand &o) {
   return b;
 }
 
-void gather(char *to, const Source &s, int64_t begin, int64_t n) {
+void gather(char *to, const Source &s, int64_t begin, int64_t n, elementwise::Repeat repeat) {
   if (s.form == DIRECT) {
     std::memcpy(to, s.data + begin * s.size, size_t(n * s.size));
     return;
+  }
+  if (!s.doubled && s.rank == 2 && s.strides[0][1] == 0 && s.size == 4) {  // one value for each row
+    const int64_t row = s.dims[1], step = s.strides[0][0];
+    const float *x = reinterpret_cast<const float *>(s.data) + begin / row * step;
+    return repeat(reinterpret_cast<float *>(to), x, step, row - begin % row, row, n);
   }
   if (!s.doubled) {
     for (Walk<1> w(s.dims, s.rank, s.strides, begin, begin + n); w.next(); to += w.n * s.size)
@@ -149,7 +166,7 @@ int32_t Region::number(Command &c) {
       if (w.loop == nullptr || w.inputs != int(b.num_in)) return RLX_BAD_WORDS;
     }
   }
-  tile = TILE_BYTES / (width * int64_t(values())) / 64 * 64;
+  tile = TILE_BYTES / (width * in_memory()) / 64 * 64;
   tile = tile < LEAST ? LEAST : tile > MOST ? MOST : tile;
   if (box.count < tile) tile = (box.count + 63) / 64 * 64;
   const int64_t row = box.rank > 0 ? box.dims[box.rank - 1] : 1;
@@ -160,6 +177,17 @@ int32_t Region::number(Command &c) {
     }
   c.detail[0] = inner, c.detail[1] = constants, c.detail[2] = width, c.detail[3] = tile;
   return RLX_OK;
+}
+
+// How many values of a tile lie in memory.
+int64_t Region::in_memory() const {
+  int64_t n = int64_t(values()) - inner;
+  for (uint32_t k = 0; k < inner; k++) {
+    bool passed = true;
+    for (uint32_t i = 0; i < body->num_commands; i++) passed &= body->command(i).detail[0] != code_of(INNER, k) || passed_on(*body, i);
+    n += !passed;
+  }
+  return n;
 }
 
 Region::Places Region::places() const {
@@ -179,7 +207,7 @@ Region::Places Region::places() const {
     own += form == GATHERED || form == PIECES;
   }
   p.slots = p.shared + same * block;
-  p.slot = align64(int64_t(values()) * 8) + own * block;
+  p.slot = align64(int64_t(values()) * 8) + PAGE + own * (block + APART);
   return p;
 }
 
@@ -230,6 +258,7 @@ void Region::build() {
   const int64_t block = tile * width;
   char *next = slots;
   int32_t own = 0;
+  repeat = elementwise::pick_repeat(isa_active());
   for (uint32_t v = 0; v < values(); v++) shared[v] = nullptr, buffer[v] = -1;
   for (uint32_t j = inputs; j-- > 0;) {
     const Source &s = source[j];
@@ -271,7 +300,7 @@ int32_t Region::value_of(const Command &b, uint32_t k, char *&next) {
   if (code >> 32 != CONSTANT || shared[v] != nullptr) return int32_t(v);
   const Operand &o = b.in[k];
   shared[v] = next -= tile * width;
-  elementwise::copy_run(next, static_cast<const char *>(body->weights->data[o.index]) + o.offset, int(rlx_dtype_sizes[o.dtype]), 0, tile);
+  elementwise::copy_run(next, static_cast<const char *>(body->constants[o.index]) + o.offset, int(rlx_dtype_sizes[o.dtype]), 0, tile);
   return int32_t(v);
 }
 
@@ -338,7 +367,10 @@ bool Region::past(uint32_t i) const {
 }
 
 char *Region::buffer_of(char **table, uint32_t value) const {
-  return reinterpret_cast<char *>(table) + align64(int64_t(values()) * 8) + buffer[value] * tile * width;
+  char *first = reinterpret_cast<char *>(table) + align64(int64_t(values()) * 8);
+  const uint64_t operands = inputs > 0 ? reinterpret_cast<uintptr_t>(source[0].data) : 0;
+  first += (operands + PAGE / 2 - reinterpret_cast<uintptr_t>(first)) % PAGE / 64 * 64;
+  return first + buffer[value] * (tile * width + APART);
 }
 
 char **Region::enter(int number) const {
@@ -361,7 +393,7 @@ void Region::run(char **table, char *const *results, int64_t begin, int64_t n, i
     const Source &s = source[j];
     if (s.form == DIRECT) table[j] = const_cast<char *>(s.data) + begin * s.size;
     else if (s.form == PIECES && begin % s.dims[s.rank - 1] + n <= s.dims[s.rank - 1]) table[j] = const_cast<char *>(s.data) + first_of(s, begin, n) * s.size;
-    else if (s.form != SAME) gather(table[j] = buffer_of(table, j), s, begin, n);
+    else if (s.form != SAME) gather(table[j] = buffer_of(table, j), s, begin, n, repeat);
   }
   for (uint32_t k = 0; k < outputs; k++) table[inputs + k] = results[k] + to * rlx_dtype_sizes[cmd->out[k].dtype];
   steps_of(table, n);

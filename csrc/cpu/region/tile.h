@@ -31,7 +31,7 @@ struct Source {
 };
 
 // Puts elements [begin, begin + n) of an operand side by side.
-void gather(char *to, const Source &s, int64_t begin, int64_t n);
+void gather(char *to, const Source &s, int64_t begin, int64_t n, elementwise::Repeat repeat);
 
 // A command of the body, or a chain of them: numbers of values in the table of a slot.
 struct Step {
@@ -79,6 +79,7 @@ struct Region {
     int64_t source, step, call, table, buffer, live, shared, slots, slot;
   };
   Places places() const;
+  int64_t in_memory() const;
   uint32_t values() const { return inputs + outputs + inner + constants; }
   void enter_scratch(void *scratch);
   void build();
@@ -95,6 +96,7 @@ struct Region {
   Source *source = nullptr;
   Step *step = nullptr;
   uint32_t steps = 0;
+  elementwise::Repeat repeat = nullptr;
   elementwise::Work *call = nullptr;  // of the commands that chains call
   char **shared = nullptr;     // by value: constants and operands of one value, repeated over a tile
   int32_t *buffer = nullptr;   // by value: its buffer in a slot, -1 for none

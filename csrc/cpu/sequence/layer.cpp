@@ -104,16 +104,29 @@ void pack_panels(void *ctx, int64_t begin, int64_t end, int) {
 }
 int64_t panels_of(const Plan &p) { return p.l.dirs * p.l.gates * (p.wide / p.set->tiles->cols); }
 
+// The inverse of pack_panels for f32; how is the gates of a direction and the columns of a panel.
+void unpack_panels(const Operand &w, const int64_t *how, const char *packed, char *raw) {
+  const int64_t gates = how[0], cols = how[1], hidden = w.dims[1] / gates, k = w.dims[2], panels = (hidden + cols - 1) / cols;
+  const float *from = reinterpret_cast<const float *>(packed);
+  float *to = reinterpret_cast<float *>(raw);
+  for (int64_t u = 0; u < w.dims[0] * gates * panels; u++, from += k * cols) {
+    const int64_t first = u % panels * cols, gate = u / panels % gates, d = u / panels / gates;
+    for (int64_t j = 0; j < min64(cols, hidden - first); j++)
+      for (int64_t i = 0; i < k; i++) to[d * w.strides[0] + (gate * hidden + first + j) * w.strides[1] + i * w.strides[2]] = from[i * cols + j];
+  }
+}
+
 // Packs constant operand i into the weights; *out stays null where it is no constant.
 int32_t pack_constant(Prepare &prepare, const Plan &p, int i, int64_t floats, float **out) {
-  const void *src = prepare.constant_view(prepare, i);
   *out = nullptr;
-  if (src == nullptr || floats == 0) return RLX_OK;
+  if (!prepare.constant_view(prepare, i) || floats == 0) return RLX_OK;
   const Operand &w = prepare.cmd->in[i];
-  const uint64_t layout = uint64_t(prepare.cmd->op) << 32 | uint64_t(p.set->tiles->cols);
+  const int64_t cols = p.set->tiles->cols;
+  const PackedForm form = {uint64_t(prepare.cmd->op) << 32 | uint64_t(cols), floats * int64_t(sizeof(float)), p.bytes == 4 ? unpack_panels : nullptr, {p.l.gates, cols}};
   bool fresh = false;
-  *out = static_cast<float *>(prepare.cache(prepare, i, layout, floats * int64_t(sizeof(float)), &fresh));
-  if (*out == nullptr) return RLX_NO_MEMORY;
+  *out = static_cast<float *>(prepare.cache(prepare, i, form, &fresh));
+  const void *src = fresh ? prepare.source(prepare, i) : nullptr;
+  if (*out == nullptr || (fresh && src == nullptr)) return RLX_NO_MEMORY;
   Packing k = {&p, &w, static_cast<const char *>(src), *out, w.dims[2]};
   if (fresh) parallel(prepare.pool, prepare.max_threads, panels_of(p), 1, pack_panels, &k, nullptr);
   return RLX_OK;

@@ -85,19 +85,24 @@ void cache() {
   rlx_error error = {};
   check(weights_open(&device, nullptr, &first, 1, &parent, &error) == RLX_OK, "open a parent");
   check(weights_open(&device, parent, &second, 1, &child, &error) == RLX_OK, "open a child");
-  check(child->count == 2 && child->data[0] == parent->data[0] && std::memcmp(child->data[1], b, sizeof b) == 0, "constants follow the parent's");
+  float got[3] = {};
+  weights_read(child, 1, got);
+  check(child->count == 2 && got[0] == 4, "constants follow the parent's");
+  weights_read(child, 0, got);
+  check(std::memcmp(got, a, sizeof a) == 0, "which a child can read");
   int64_t dim = 3, stride = 1;
   Operand o;
   o.dtype = RLX_F32, o.rank = 1, o.slot = RLX_CONST, o.index = 0, o.dims = &dim, o.strides = &stride;
   bool fresh = false;
-  void *packed = weights_packed(child, o, 7, 100, &fresh);
+  const PackedForm form = {7, 100, nullptr, {}};
+  void *packed = weights_packed(child, o, form, &fresh);
   check(packed != nullptr && fresh && (reinterpret_cast<uintptr_t>(packed) & 63) == 0, "a first packed form is fresh and aligned");
   weights_settle(child, true);
-  check(weights_packed(parent, o, 7, 100, &fresh) == packed && !fresh, "it lives with the parent");
+  check(weights_packed(parent, o, form, &fresh) == packed && !fresh, "it lives with the parent");
   stride = -1;
-  check(weights_packed(parent, o, 7, 100, &fresh) != packed && fresh, "another view is another form");
+  check(weights_packed(parent, o, form, &fresh) != packed && fresh, "another view is another form");
   weights_settle(parent, false);
-  check(weights_packed(parent, o, 7, 100, &fresh) != nullptr && fresh, "a form that was never filled is dropped");
+  check(weights_packed(parent, o, form, &fresh) != nullptr && fresh, "a form that was never filled is dropped");
   weights_settle(parent, true);
   check(weights_close(parent, &error) == RLX_BAD_ARGUMENT, "a parent closes after its children");
   check(weights_close(child, &error) == RLX_OK && weights_close(parent, &error) == RLX_OK, "close");
@@ -114,14 +119,15 @@ void borrow() {
   rlx_weights *w = nullptr;
   rlx_error error = {};
   check(weights_open(&device, nullptr, c, 3, &w, &error) == RLX_OK, "open");
-  check(w->data[0] == a && w->data[1] != a + 16 && w->data[2] != a + 1, "only what stays and is aligned is borrowed");
-  check(std::memcmp(w->data[2], a + 1, 16) == 0 && w->own_bytes == 144, "the others are copied");
+  check(weights_use(w, 0) == a, "what stays and is aligned is borrowed");
+  const void *copies[] = {weights_use(w, 1), weights_use(w, 2)};
+  check(copies[0] != a + 16 && copies[1] != a + 1 && std::memcmp(copies[1], a + 1, 16) == 0 && w->own_bytes == 144, "the others are copied");
   int64_t dim = 16, stride = 1;
   Operand o;
   o.dtype = RLX_F32, o.rank = 1, o.slot = RLX_CONST, o.index = 0, o.dims = &dim, o.strides = &stride, o.count = 16;
   check(weights_may_pack(w, o), "small constants are packed");
   bool fresh = false;
-  check(weights_packed(w, o, 7, 100, &fresh) != nullptr && w->packed_bytes == 100, "packed forms are counted");
+  check(weights_packed(w, o, {7, 100, nullptr, {}}, &fresh) != nullptr && w->packed_bytes == 100, "packed forms are counted");
   w->own_bytes = uint64_t(3) << 30;
   dim = o.count = 8;
   w->packed_bytes = w->own_bytes / 16 - 32;
@@ -136,6 +142,50 @@ void borrow() {
   check(weights_close(w, &error) == RLX_OK && memory_bytes() == before && a[0] == 1, "borrowed memory is left alone");
 }
 
+// The second half of a form is the constant backwards.
+void backwards(const Operand &view, const int64_t *how, const char *packed, char *raw) {
+  for (int64_t i = 0; i < view.count; i++) std::memcpy(raw + 4 * i, packed + 4 * (how[0] - i), 4);
+}
+
+void trim() {
+  const uint64_t before = memory_bytes();
+  rlx_device device;
+  std::memset(static_cast<void *>(&device), 0, sizeof device);
+  float a[8] = {1, 2, 3, 4, 5, 6, 7, 8}, got[8] = {};
+  const rlx_constant c[] = {{a, sizeof a, 2}, {a, sizeof a, 2}, {a + 1, 16, 1}, {a, sizeof a, 0}, {a, sizeof a, 2}};
+  rlx_weights *w = nullptr;
+  rlx_error error = {};
+  check(weights_open(&device, nullptr, c, 5, &w, &error) == RLX_OK, "open");
+  int64_t dim = 8, stride = 1;
+  Operand o;
+  o.dtype = RLX_F32, o.rank = 1, o.slot = RLX_CONST, o.index = 0, o.dims = &dim, o.strides = &stride, o.count = 8;
+  bool fresh = false;
+  float *packed = static_cast<float *>(weights_packed(w, o, {7, 64, backwards, {15}}, &fresh));
+  check(weights_source(w, o) == a, "a form is made of the caller's memory");
+  for (int i = 0; i < 8; i++) packed[15 - i] = a[i];
+  weights_settle(w, true);
+  const void *used = weights_use(w, 1);
+  check(used != nullptr && used != a, "what a kernel reads is copied where the caller wants its memory back");
+  o.index = 3, o.count = dim = 4;
+  check(weights_packed(w, o, {7, 64, backwards, {15}}, &fresh) != nullptr, "a form of a part");
+  weights_settle(w, true);
+  uint8_t where[5] = {};
+  weights_trim(w, where);
+  check(where[0] == 2 && where[1] == 1 && where[2] == 0 && where[3] == 1 && where[4] == 1, "only a whole form stands for its constant, and what is wanted back is copied");
+  a[0] = a[7] = 0;
+  weights_read(w, 0, got);
+  check(got[0] == 1 && got[7] == 8, "a form gives its constant back");
+  const float *again = static_cast<const float *>(weights_use(w, 0));
+  check(again != nullptr && again[0] == 1 && again[7] == 8, "for a kernel too");
+  weights_trim(w, where);
+  check(again[7] == 8 && where[0] == 1, "which keeps it while it reads");
+  weights_unuse(w, 0);
+  const uint64_t held = memory_bytes();
+  weights_trim(w, where);
+  check(memory_bytes() < held, "and no longer");
+  check(weights_close(w, &error) == RLX_OK && memory_bytes() == before, "memory comes back");
+}
+
 }  // namespace
 
 int main() {
@@ -144,6 +194,7 @@ int main() {
   merge();
   cache();
   borrow();
+  trim();
   printf("core_test: %d failures\n", failures);
   return failures != 0;
 }

@@ -153,11 +153,44 @@ struct Problem {
   int64_t terms;
   bool (*term)(const Problem &, const int64_t *at, int64_t k, int64_t *in_a, int64_t *in_b);
   int64_t param[10];
+  bool chain;  // the bits of sums are known
 };
 
 uint64_t integer(const Tensor &t, int64_t i) { return rlx_dtype_sizes[t.dtype] == 4 ? static_cast<uint32_t *>(t.data)[i] : static_cast<uint64_t *>(t.data)[i]; }
 
+// One step of a sum of products of halves: the x86 set without fma rounds twice.
+float chain_step(float a, float b, float c) {
+#if defined(__x86_64__)
+  if (strcmp(isa, "generic") == 0) return a * b + c;
+#endif
+  return __builtin_fmaf(a, b, c);
+}
+
+// The bits of element i of y if v was its sum: NaNs have no bits of their own.
+bool rounds_to(const Tensor &y, int64_t i, float v) {
+  uint32_t want;
+  std::memcpy(&want, &v, 4);
+  if (y.dtype == RLX_BF16) want = (want + 0x7fff + (want >> 16 & 1)) >> 16 << 16;
+  uint32_t got = y.dtype == RLX_BF16 ? uint32_t(static_cast<uint16_t *>(y.data)[i]) << 16 : static_cast<uint32_t *>(y.data)[i];
+  return v != v ? (got & 0x7fffffff) > 0x7f800000 : got == want;
+}
+
+void check_chain(const Problem &p, int number) {
+  int64_t at[RLX_MAX_RANK] = {};
+  for (int64_t i = 0; i < count_of(p.y); i++) {
+    float sum = 0;
+    for (int64_t k = 0; k < p.terms; k++) {
+      int64_t ia, ib;
+      if (p.term(p, at, k, &ia, &ib)) sum = chain_step(float(get(p.a, ia)), float(get(p.b, ib)), sum);
+    }
+    elements++;
+    if (!rounds_to(p.y, i, sum)) return fail("other bits than the chain of its terms", p.name, int(p.y.dtype), number);
+    for (uint32_t d = p.y.rank; d-- > 0 && ++at[d] == p.y.dims[d];) at[d] = 0;
+  }
+}
+
 void check(const Problem &p, int number) {
+  if (p.chain) return check_chain(p, number);
   const bool whole = p.y.dtype == RLX_I32 || p.y.dtype == RLX_U32 || p.y.dtype == RLX_I64 || p.y.dtype == RLX_U64;
   const double eps = p.a.dtype == RLX_F64 ? 0x1p-53 : 0x1p-24, last = p.y.dtype == RLX_F16 ? 0x1p-11 : p.y.dtype == RLX_BF16 ? 0x1p-8 : 0;
   int64_t at[RLX_MAX_RANK] = {};
@@ -233,6 +266,63 @@ void products(uint32_t dtype) {
     }
 }
 
+// Elements of an operand: exponents in [low, high] (as stored), some zeros, the bits of spot at one of 8 places; few: mantissas that cancel often.
+struct Elements {
+  uint32_t low, high;
+  bool few;
+  uint16_t spot[2];
+  bool fades;  // zeros from a quarter of k on
+};
+
+void fill_bf16(Tensor &t, const Elements &e, uint32_t k_axis) {
+  const int64_t step = t.strides[k_axis], size = t.dims[k_axis];
+  for (int64_t i = 0; i < t.elems; i++) {
+    const uint32_t r = next(), place = next() % 440;
+    uint16_t x = uint16_t((r & (e.few ? 0x8000 : 0x807f)) | (e.few ? r % 3 : 0) | (e.low + (r >> 8) % (e.high - e.low + 1)) << 7);
+    if (place % 11 == 0) x &= 0x8000;
+    if (place % 8 == 1 && e.spot[0] != 0) x = e.spot[r & 1];
+    if (e.fades && i / step % size >= (size + 3) / 4) x = 0;
+    static_cast<uint16_t *>(t.data)[i] = x;
+  }
+}
+
+// bf16 whose sums are chains of fma, to the bit: where no subnormal can arise, where operands, products or sums bring some in, and with infinities
+// and NaNs.
+void chains() {
+  const struct { Elements a, b; } data[] = {
+      {{110, 140, false, {}, false}, {100, 130, false, {}, false}},
+      {{71, 71, true, {}, false}, {71, 71, true, {}, false}},  // sums down to the least normal number
+      {{71, 71, true, {}, false}, {70, 70, true, {}, false}},  // and below
+      {{60, 70, false, {}, false}, {60, 70, false, {}, false}},
+      {{1, 20, false, {}, false}, {1, 20, false, {}, false}},  // products that vanish but for their signs
+      {{1, 254, false, {}, false}, {1, 254, false, {}, false}},
+      {{0, 0, false, {}, false}, {150, 200, false, {}, false}},
+      {{150, 200, false, {}, false}, {0, 0, false, {}, false}},
+      {{55, 60, false, {}, true}, {65, 70, false, {}, false}},
+      {{55, 60, false, {}, false}, {65, 70, false, {}, true}},
+      {{110, 140, false, {0x0001, 0x8a40}, false}, {100, 130, false, {}, false}},
+      {{110, 140, false, {0x7f80, 0xff80}, false}, {100, 130, false, {0x7f80, 0x0000}, false}},
+      {{110, 140, false, {0x7fc1, 0x0001}, false}, {100, 130, false, {0xffc2, 0x7f80}, false}},  // NaNs that meet beside subnormals
+  };
+  const int64_t list[][4] = {{3, 1, 7, 33}, {2, 5, 9, 17}, {2, 31, 300, 40}, {1, 130, 21, 9}, {1, 1, 2101, 70}, {3, 40, 40, 1}, {1, 17, 1100, 80}, {4, 2, 2, 60}, {70, 1, 3, 33}};
+  constexpr int shapes = int(sizeof list / sizeof *list);
+  // Which of two NaNs the generic set passes on, the compiler chooses, for each height of a tile.
+  const int sets = int(sizeof data / sizeof *data) - (strcmp(isa, "generic") == 0);
+  for (int n = 0; n < 2 * sets * shapes; n++) {
+    const int64_t *s = list[n % shapes], a[3] = {s[0], s[1], s[2]}, b[3] = {s[0], s[2], s[3]}, y[3] = {s[0], s[1], s[3]};
+    const int set = n / shapes % sets, form = (n + n / shapes) % 4;
+    const bool batched = form == 3, wide = n / shapes >= sets;
+    Problem p = {};
+    p.op = RLX_OP_MatMul, p.name = "MatMul (chain)", p.terms = s[2], p.term = product_term, p.chain = true;
+    p.a = tensor(RLX_BF16, 3, a, uint32_t(form == 2 ? 1 : 0)), p.b = batched ? tensor(RLX_BF16, 3, b, 0) : tensor(RLX_BF16, 2, b + 1, uint32_t(form));
+    fill_bf16(p.a, data[set].a, 2), fill_bf16(p.b, data[set].b, batched ? 1 : 0);
+    p.y = tensor(wide ? RLX_F32 : RLX_BF16, 3, y, 0);
+    p.attributes.u32(wide ? uint32_t(RLX_F32) : 0u);
+    p.param[9] = batched ? 0 : 1;
+    problem(p, n);
+  }
+}
+
 // a [X, M, K] f32 by rows of weights in blocks, of any codes and small finite scales. The conformance suite holds the values against the interpreter's.
 void packed_products(int64_t scheme) {
   const int64_t list[][4] = {{1, 1, 1, 1}, {6, 1, 3, 7}, {3, 2, 1, 24}, {2, 5, 5, 30}, {1, 60, 2, 13}, {50, 1, 1, 5}};
@@ -304,6 +394,7 @@ int main() {
       products(dtype);
       if ((RLX_DTYPES_float >> dtype & 1) != 0) convolutions(dtype);
     }
+    chains();
     for (int64_t scheme = 0; scheme < rlx::quant::GGUF_SCHEMES; scheme++) packed_products(scheme);
     printf("%s: %ld programs, %ld elements, %ld failures\n", isa, programs, elements, failures);
   }

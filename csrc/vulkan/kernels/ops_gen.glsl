@@ -503,6 +503,10 @@
 #define QMatMul_multiplier 3u
 #define QMatMul_dtype 4u
 
+#define QMatMulRegion_body 0u
+#define QMatMulRegion_x_zero_point 1u
+#define QMatMulRegion_w_zero_point 2u
+
 #define Quantize_axis 0u
 #define Quantize_block_size 1u
 #define Quantize_dtype 2u

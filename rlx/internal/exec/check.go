@@ -61,11 +61,7 @@ func Poisoned(g *ir.Graph, t *Target, inputs [][]byte, seed uint64) (out []*ir.T
 	if err != nil {
 		return nil, err
 	}
-	data := make([][]byte, len(pl.Consts))
-	for i, c := range pl.Consts {
-		data[i] = c.Bytes()
-	}
-	w, err := t.Device.Weights(nil, data)
+	w, err := t.Device.Weights(nil, bytesOf(pl.Consts))
 	if err != nil {
 		return nil, err
 	}

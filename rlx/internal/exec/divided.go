@@ -54,7 +54,7 @@ func (r *Runner) Operand(o *prog.Operand, onHost bool) (mem []byte, at int64, er
 	case prog.Output:
 		return r.args.Outputs[o.Index], o.Offset, nil
 	case prog.Const:
-		return r.p.consts[o.Index], o.Offset, nil
+		return r.p.Plan.Consts[o.Index].Bytes(), o.Offset, nil
 	case prog.State:
 		return r.args.States[o.Index], o.Offset, nil
 	}
@@ -105,8 +105,8 @@ func (p *Program) Memory() []Memory {
 	m := Memory{Idle: len(p.idle), Used: p.out, Arena: p.ArenaBytes()}
 	divided := p.divided
 	p.mu.Unlock()
-	for _, c := range p.consts[p.Plan.Base:] {
-		m.Constants += int64(len(c))
+	for _, c := range p.Plan.Consts[p.Plan.Base:] {
+		m.Constants += int64(c.Size())
 	}
 	if p.native != nil && p.target.Device.NativeBytes() > 0 {
 		m.NativeArena = m.Arena

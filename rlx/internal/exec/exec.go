@@ -37,7 +37,7 @@ type Program struct {
 	native  backend.Program // nil if all runs on the host
 	host    *hostProgram    // nil if nothing runs on another backend
 	staged  bool            // some segment runs on the host
-	consts  [][]byte
+	consts  [][]byte        // by number, of those that package ref reads: staged commands have them in Go
 
 	base backend.Weights // of the constants that all specialisations share
 	keep int             // idle runners, at most
@@ -68,13 +68,11 @@ func Load(g *ir.Graph, t *Target, base *plan.Constants, weights backend.Weights)
 func loadPlan(pl *plan.Plan, t *Target, weights backend.Weights) (*Program, error) {
 	var err error
 	p := &Program{Plan: pl, target: t, base: weights, keep: max(4, 2*runtime.GOMAXPROCS(0))}
-	for _, c := range pl.Consts {
-		p.consts = append(p.consts, c.Bytes())
-	}
 	native := false
 	for _, s := range pl.Segments {
 		p.staged, native = p.staged || s.Host, native || !s.Host
 	}
+	p.holdConstants()
 	if native {
 		err = p.loadNative(weights)
 	}
@@ -85,6 +83,51 @@ func loadPlan(pl *plan.Plan, t *Target, weights backend.Weights) (*Program, erro
 		return nil, errors.Join(p.at(err), p.Close())
 	}
 	return p, nil
+}
+
+// holdConstants keeps the constants that staged commands read.
+func (p *Program) holdConstants() {
+	if !p.staged {
+		return
+	}
+	var words prog.Program
+	for _, s := range p.Plan.Steps {
+		if s.Command.Staged {
+			words.Commands = append(words.Commands, s.Command)
+		}
+	}
+	p.consts = make([][]byte, len(p.Plan.Consts))
+	for _, i := range constantsOf(&words) {
+		p.consts[i] = p.Plan.Consts[i].Bytes()
+	}
+}
+
+// Settle lets go of what this program's own constants take beside the forms that its kernels made of them. Nobody else has seen them yet.
+func (p *Program) Settle() error {
+	return settle(p.weights, p.Plan.Consts[p.Plan.Base:], func(*ir.Tensor) bool { return true })
+}
+
+// Settle lets go of what tensors that ir.Own made take, where w, which holds their bytes in this order, can do without it.
+func Settle(w backend.Weights, tensors []*ir.Tensor) error { return settle(w, tensors, ir.Owned) }
+
+// leastResting is the size below which keeping the bytes of a tensor costs less than knowing where they are.
+const leastResting = 1 << 10
+
+func settle(w backend.Weights, tensors []*ir.Tensor, may func(*ir.Tensor) bool) error {
+	trimmer, ok := w.(backend.Trimmer)
+	if !ok {
+		return nil
+	}
+	done, err := trimmer.Trim()
+	if err != nil {
+		return err
+	}
+	for i, ok := range done {
+		if t := tensors[i]; ok && t.Size() >= leastResting && may(t) && !ir.Resting(t) {
+			ir.Rest(t, func(to []byte) error { return trimmer.Read(i, to) })
+		}
+	}
+	return nil
 }
 
 // loadNative loads all commands on the device, which passes over the staged ones.
@@ -100,8 +143,8 @@ func (p *Program) loadNative(weights backend.Weights) error {
 	if err != nil {
 		return err
 	}
-	if own := p.consts[p.Plan.Base:]; len(own) > 0 {
-		if p.weights, err = p.target.Device.Weights(weights, own); err != nil {
+	if own := p.Plan.Consts[p.Plan.Base:]; len(own) > 0 {
+		if p.weights, err = p.target.Device.Weights(weights, bytesOf(own)); err != nil {
 			return err
 		}
 		weights = p.weights
@@ -111,6 +154,14 @@ func (p *Program) loadNative(weights backend.Weights) error {
 		p.native = native
 	}
 	return err
+}
+
+func bytesOf(tensors []*ir.Tensor) [][]byte {
+	data := make([][]byte, len(tensors))
+	for i, t := range tensors {
+		data[i] = t.Bytes()
+	}
+	return data
 }
 
 // Error is a failed load or run, with the node whose command failed.

@@ -189,11 +189,7 @@ func (p *hostProgram) load(h *Host, pl *plan.Plan, words *prog.Program) error {
 		return err
 	}
 	if len(own) > 0 {
-		data := make([][]byte, len(own))
-		for i, t := range own {
-			data[i] = t.Bytes()
-		}
-		if p.weights, err = h.device.Weights(weights, data); err != nil {
+		if p.weights, err = h.device.Weights(weights, bytesOf(own)); err != nil {
 			return err
 		}
 		weights = p.weights

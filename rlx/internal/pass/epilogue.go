@@ -147,21 +147,44 @@ func matMulRule(m *Match) []ir.Value {
 	if body == nil {
 		return nil
 	}
-	y := m.In[product].Node()
 	first := slices.Index(in, m.In[product])
-	operands := append([]ir.Value{y.In[0], y.In[1]}, slices.Delete(slices.Clone(in), first, first+1)...)
+	others := slices.Delete(slices.Clone(in), first, first+1)
 	if first > 0 {
 		if body = rotated(body, first); body == nil {
 			return nil
 		}
 	}
-	return op.MatMulRegion(op.MatMulRegionAttrs{Body: body, Dtype: y.Attrs.(*op.MatMulAttrs).Dtype}, operands...)
+	return endedBy(m.In[product].Node(), body, others)
 }
 
-// isProduct says whether v is a MatMul that only the node reads, in the shape of the node's results.
+// endedBy is the product n with the body behind it.
+func endedBy(n *ir.Node, body *ir.Graph, others []ir.Value) []ir.Value {
+	in := slices.Concat(n.In[:2], others)
+	if a, ok := n.Attrs.(*op.QMatMulAttrs); ok {
+		return op.QMatMulRegion(op.QMatMulRegionAttrs{Body: body, XZeroPoint: a.XZeroPoint, WZeroPoint: a.WZeroPoint}, in...)
+	}
+	return op.MatMulRegion(op.MatMulRegionAttrs{Body: body, Dtype: n.Attrs.(*op.MatMulAttrs).Dtype}, in...)
+}
+
+// endingOf is the row of the product n with a body behind it; nil for what is no such product.
+func endingOf(n *ir.Node) *ir.Row {
+	switch a := n.Attrs.(type) {
+	case *op.MatMulAttrs:
+		if n.In[0].Rank() >= 2 && n.In[1].Rank() >= 2 {
+			return op.MatMulRegionRow()
+		}
+	case *op.QMatMulAttrs:
+		if a.Dtype == ir.I32 && n.In[2].IsZero() {
+			return op.QMatMulRegionRow()
+		}
+	}
+	return nil
+}
+
+// isProduct says whether v is a product of a row with endings that only the node reads, in the shape of the node's results.
 func (m *Match) isProduct(v ir.Value) bool {
 	n := v.Node()
-	if n.Row.Name != "MatMul" || n.In[0].Rank() < 2 || n.In[1].Rank() < 2 || !m.Support.NativeRow(op.MatMulRegionRow(), n.In[0].DType()) {
+	if row := endingOf(n); row == nil || !m.Support.NativeRow(row, n.In[0].DType()) {
 		return false
 	}
 	reads := 0

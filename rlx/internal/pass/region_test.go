@@ -40,6 +40,12 @@ func late(t *testing.T, g *ir.Graph) *ir.Graph {
 	return out
 }
 
+// codeSums is a product of codes [4, 4] with zero points.
+func codeSums(g *ir.Graph, d ir.DType, bias ir.Value) ir.Value {
+	x, w := g.Input("codes", ir.U8, ir.Dims(4, 3)), g.Input("weights", ir.I8, ir.Dims(3, 4))
+	return op.QMatMul(x, w, bias, ir.Value{}, op.QMatMulAttrs{XZeroPoint: 128, WZeroPoint: -3, Multiplier: 1, Dtype: d})
+}
+
 // TestRegions wants chains in one node each: where they may end, what may not join, and what stands behind products and in front of reductions.
 func TestRegions(t *testing.T) {
 	type build func(g *ir.Graph, x, y ir.Value)
@@ -84,6 +90,19 @@ func TestRegions(t *testing.T) {
 		}},
 		{"a product that is broadcast", "MatMul Binary", func(g *ir.Graph, x, y ir.Value) {
 			g.Output("z", op.Add(op.MatMul(x, y), g.Input("b", ir.F32, ir.Dims(2, 4, 4))))
+		}},
+		{"a product of codes with scale", "QMatMulRegion", func(g *ir.Graph, x, y ir.Value) {
+			g.Output("z", op.Mul(op.Cast(codeSums(g, ir.I32, ir.Value{}), ir.F32), g.Input("s", ir.F32, ir.Dims(4, 1))))
+		}},
+		{"a product of codes with one cast", "QMatMulRegion", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Cast(codeSums(g, ir.I32, ir.Value{}), ir.F32)) }},
+		{"a product of codes whose result is codes", "QMatMul Cast", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Cast(codeSums(g, ir.U8, ir.Value{}), ir.F32)) }},
+		{"a product of codes with a bias", "QMatMul Cast", func(g *ir.Graph, x, y ir.Value) {
+			g.Output("z", op.Cast(codeSums(g, ir.I32, g.Input("b", ir.I32, ir.Dims(4))), ir.F32))
+		}},
+		{"a product of codes that is read twice", "QMatMul ElementwiseRegion", func(g *ir.Graph, x, y ir.Value) {
+			p := codeSums(g, ir.I32, ir.Value{})
+			g.Output("p", p)
+			g.Output("z", op.Exp(op.Cast(p, ir.F32)))
 		}},
 		{"two products", "MatMul MatMulRegion", func(g *ir.Graph, x, y ir.Value) {
 			g.Output("z", op.Mul(op.Silu(op.MatMul(x, y)), op.MatMul(y, x)))

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package ir
+
+func adviseHuge([]byte) {}
