@@ -174,10 +174,39 @@ func (p *Program) Device() backend.DeviceInfo { return p.target.Device.Info() }
 func (p *Program) Fallback() error { return errors.Join(p.skipped...) }
 
 // Graph is the graph after the shape-free passes. It must not be changed. Behind its own outputs stand the lengths of those whose length only a
-// run tells, which Run does not return. The bytes of a constant may be read back from the backend's form of it each time that they are asked for.
+// run tells, which Run does not return. The bytes of a constant may be read back from the backend's form of it each time that they are asked for. Ask before
+// Close: the constants of a graph that is first asked for after it have no bytes, and their Err is ErrClosed.
 func (p *Program) Graph() *Graph {
 	p.shown.Store(true)
 	return p.graph
+}
+
+// Port is an input or output of a program.
+type Port struct {
+	Name string
+	Type ir.Type
+}
+
+// Ports lists the inputs and outputs as Run knows them.
+func (p *Program) Ports() (in, out []Port) {
+	for _, n := range p.graph.Inputs {
+		name, _ := n.InputName()
+		in = append(in, Port{name, n.Types[0]})
+	}
+	hidden := map[ir.Value]bool{}
+	for _, o := range p.graph.Outputs {
+		for _, s := range o.Value.Measured() {
+			if v, ok := o.Value.MeasuredBy(s); ok {
+				hidden[v] = true
+			}
+		}
+	}
+	for _, o := range p.graph.Outputs {
+		if !hidden[o.Value] {
+			out = append(out, Port{o.Name, o.Value.Type()})
+		}
+	}
+	return in, out
 }
 
 // BackendInfo describes a backend of this build, or one that it lacks.

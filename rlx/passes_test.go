@@ -3,10 +3,12 @@ package rlx_test
 import (
 	"flag"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlx-ml/rlx-go/internal/golden"
 	"github.com/rlx-ml/rlx-go/rlx"
+	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
 var long = flag.Bool("long", false, "the pass matrix on the interpreter too, with each pass alone, at every stored case: make long")
@@ -83,6 +85,24 @@ func passMatrix(t *testing.T, backend string, group []golden.Case) {
 		}
 		if *long {
 			run("only "+p.Name, rlx.OnlyPasses(p.Name))
+		}
+	}
+}
+
+// A run whose shapes do not agree says so, whatever the passes made of the graph.
+func TestPassesKeepErrorsOfShapes(t *testing.T) {
+	for _, passes := range [][]rlx.Option{{}, {rlx.OnlyPasses()}} {
+		g := rlx.NewGraph("joined")
+		a, b := g.Input("a", rlx.F32, rlx.Shape("n", 4)), g.Input("b", rlx.F32, rlx.Shape(6, 4))
+		g.Output("y", op.Narrow(op.Concat(1, a, b), 0, 1, 2))
+		p, err := rlx.Compile(t.Context(), g, append(passes, rlx.On("ref"))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		_, err = p.Run(t.Context(), rlx.Feed{"a": rlx.New(make([]float32, 28), 7, 4), "b": rlx.New(make([]float32, 24), 6, 4)})
+		if err == nil || !strings.Contains(err.Error(), "C3") {
+			t.Errorf("%d options: joining [7,4] and [6,4] along axis 1 gives %v, expected an error of C3", len(passes), err)
 		}
 	}
 }

@@ -74,7 +74,8 @@ type PassStep struct {
 	Took          time.Duration
 }
 
-// TracePasses calls f after every pass that runs: those that need no sizes once per Compile, the others once per set of shapes.
+// TracePasses calls f after every pass that runs: those that need no sizes once per Compile, the others once per set of shapes. The program keeps
+// its constants beside the forms that kernels made of them, for the graphs that f saw.
 func TracePasses(f func(PassStep)) Option { return option(func(c *config) { c.trace = f }) }
 
 // PassInfo describes a pass of the compiler.

@@ -279,8 +279,29 @@ func (c *regionCase) codes() []ir.Value {
 	}
 	x := operand(&a.XZeroPoint, append(slices.Clone(shape[:len(shape)-1]), k)...)
 	w := operand(&a.WZeroPoint, k, n)
-	all := chain(c.Rand, c.g, append([]ir.Value{op.QMatMul(x, w, ir.Value{}, ir.Value{}, a)}, c.operands(shape)...))
+	sums := op.QMatMul(x, w, ir.Value{}, ir.Value{}, a)
+	if c.IntN(2) == 0 {
+		return []ir.Value{c.scaled(sums, shape)}
+	}
+	all := chain(c.Rand, c.g, append([]ir.Value{sums}, c.operands(shape)...))
 	return all[len(all)-1:]
+}
+
+// scaled is what mostly follows a product of codes, and what is nearly that: factors and summands for each row, column or element, or for all.
+func (c *regionCase) scaled(sums ir.Value, shape []int64) ir.Value {
+	x := op.Cast(sums, drawFrom(c.Rand, ir.F32, ir.F32, ir.F32, ir.F32, ir.F64, ir.F16))
+	rows := append(slices.Clone(shape[:len(shape)-1]), 1)
+	for range 1 + c.IntN(5) {
+		y := c.g.Constant(c.elements(x.DType(), nil))
+		if k := c.IntN(6); k > 0 {
+			y = c.input(x.DType(), [][]int64{shape, c.broadcast(shape), shape[len(shape)-1:], rows, rows}[k-1]...)
+		}
+		if c.IntN(3) == 0 {
+			x, y = y, x
+		}
+		x = op.BinaryOp(x, y, drawFrom[op.BinaryFn](c.Rand, "mul", "mul", "mul", "add", "add", "add", "sub"))
+	}
+	return x
 }
 
 // batch is a body over slices, which no pass makes: the region stands in the graph. written: as its body over each slice, joined.

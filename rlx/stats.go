@@ -23,7 +23,7 @@ type MemoryStats struct {
 	UsedArenas      int // in a run, or held by a Runner
 
 	Weights    int64 // bytes of constants and params of open programs, once per program, wherever they lie
-	Copied     int64 // of these: what libraries have copied. The others are used where they lie, in Go's heap
+	Copied     int64 // of these: what libraries have copied. The others lie in Go's heap, or in packed forms alone (OtherBytes)
 	Loaded     int64 // commands of the specialisations, in libraries
 	IdleBytes  int64 // of the idle arenas, in libraries and in Go's heap
 	UsedBytes  int64 // of the used ones
@@ -141,9 +141,10 @@ func (c *core) account() {
 	for _, t := range c.consts.Tensors() {
 		total += int64(t.Size())
 	}
+	copied := exec.NativeBytes(c.weights) // may wait for a load: nothing is locked here
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.weightBytes, c.copiedBytes = total, exec.NativeBytes(c.weights)
+	c.weightBytes, c.copiedBytes = total, copied
 }
 
 // addMemory adds what the program holds, and returns how much of that lies in libraries.

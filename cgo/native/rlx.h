@@ -156,9 +156,9 @@ typedef struct rlx_backend {
    * constants of its own opens a child, which must be closed before the parent. Packed copies of a constant are cached where it lives. */
   int32_t (*weights_open)(rlx_device *, rlx_weights *parent, const rlx_constant *, uint32_t count, rlx_weights **, rlx_error *);
   int32_t (*weights_close)(rlx_weights *, rlx_error *);
-  /* Lets go of what no loaded program reads as it is and a packed copy can give back. where has one byte for each constant that the weights do
-   * not have from a parent: 0 where the caller's memory is needed, from now on without it 1 where there is a copy, 2 where there are packed
-   * forms alone. Both functions are NULL where a backend has neither. */
+  /* Lets go of what no loaded program reads as it is and a packed copy can give back. where gets one byte for each constant that the weights do
+   * not have from a parent: 0: the caller's memory is still needed; else it is not needed any more, and the library has 1: a copy, 2: packed
+   * forms alone. Programs may load and run meanwhile. Both functions are NULL where a backend has neither. */
   int32_t (*weights_trim)(rlx_weights *, uint8_t *where, rlx_error *);
   /* The bytes of such a constant, index counted from the first of them. */
   int32_t (*weights_read)(rlx_weights *, uint32_t index, void *to, uint64_t bytes, rlx_error *);

@@ -78,8 +78,8 @@ type Device interface {
 	Caps() []Cap
 	// Weights takes the constants of a program. Their bytes must not change until the weights are closed, or a Trim says that they are not
 	// needed: a device may use them where they lie. One that ends before the capacity of its slice, and so would keep what lies around it, is
-	// not used in place for longer than till the next Trim. With a parent (nil for none) the constants are numbered after the parent's, and the parent outlives them: a specialisation adds
-	// its own folded constants to its program's weights.
+	// used in place until the next Trim at most. With a parent (nil for none) the constants are numbered after the parent's, and the parent
+	// outlives them: a specialisation adds its own folded constants to its program's weights.
 	Weights(parent Weights, constants [][]byte) (Weights, error)
 	// Load validates words and picks kernels. Staged commands are run by the caller between runs of the others.
 	Load(w Weights, words []uint32) (Program, error)

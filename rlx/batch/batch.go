@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/rlx-ml/rlx-go/rlx"
-	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
 var (
@@ -71,10 +70,7 @@ type Padding struct {
 type Func func(ctx context.Context, feed rlx.Feed) (rlx.Feed, error)
 
 // Port is an input or output of a Func.
-type Port struct {
-	Name string
-	Type ir.Type
-}
+type Port = rlx.Port
 
 // Batcher runs requests in batches. It is safe for concurrent use.
 type Batcher struct {
@@ -98,25 +94,7 @@ type Batcher struct {
 // New is a batcher over prog, which must stay open until Close returns. The error says which input or output cannot be batched, or which
 // option has no legal value (*rlx.OptionError).
 func New(prog *rlx.Program, opt Options) (*Batcher, error) {
-	var in, out []Port
-	g := prog.Graph()
-	for _, n := range g.Inputs {
-		name, _ := n.InputName()
-		in = append(in, Port{name, n.Types[0]})
-	}
-	hidden := map[ir.Value]bool{}
-	for _, o := range g.Outputs {
-		for _, s := range o.Value.Measured() {
-			if v, ok := o.Value.MeasuredBy(s); ok {
-				hidden[v] = true
-			}
-		}
-	}
-	for _, o := range g.Outputs {
-		if !hidden[o.Value] {
-			out = append(out, Port{o.Name, o.Value.Type()})
-		}
-	}
+	in, out := prog.Ports()
 	return NewFunc(func(ctx context.Context, feed rlx.Feed) (rlx.Feed, error) { return prog.Run(ctx, feed) }, in, out, opt)
 }
 

@@ -93,7 +93,10 @@ func conv(m *maker) {
 		m.convs(nil, fewChannels...)
 	}
 	if m.large && auto == "none" { // positions further apart than planes reach
-		m.convs(nil, window{x: dims(1, 2, 9), w: dims(2, 1, 2), groups: 2, dilation: dims(2000000), padding: dims(1999999, 0)})
+		m.convs(nil, window{x: dims(1, 2, 9), w: dims(2, 1, 2), groups: 2, dilation: dims(2000000), padding: dims(1999999, 0)},
+			window{x: dims(1, 2, 7, 22), w: dims(2, 1, 3, 3), groups: 2, stride: dims(2, 2), padding: dims(1, 1, 1, 26)}, // padding of whole vectors
+			window{x: dims(1, 2, 7, 22), w: dims(2, 1, 5, 5), groups: 2, stride: dims(1, 2), padding: dims(2, 2, 2, 40)},
+			window{x: dims(1, 2, 5000), w: dims(17, 2, 3), padding: dims(1)}) // a row in pieces
 	}
 }
 

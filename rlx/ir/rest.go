@@ -8,7 +8,7 @@ import (
 )
 
 // A program's own tensors can let go of their memory where its backend has the bytes in another form. Whoever asks for them then gets them read
-// back, into memory that is garbage when he is done.
+// back, into memory that is garbage once nobody uses it.
 
 // rest is where the bytes of such a tensor come from.
 type rest struct {
@@ -24,10 +24,10 @@ type rest struct {
 
 // Own is a tensor with the bytes of t, for Rest to take away.
 func Own(t *Tensor) *Tensor {
-	r := &rest{size: len(t.Bytes())}
-	b := t.Bytes()
+	b := t.Within()
+	r := &rest{size: len(b)}
 	r.held.Store(&b)
-	return &Tensor{dtype: t.dtype, shape: t.shape, err: t.err, rest: r}
+	return &Tensor{dtype: t.dtype, shape: t.shape, err: t.Err(), rest: r}
 }
 
 // Rest lets go of t's memory, unless Keep was called: read fills in its bytes when they are asked for. A tensor that Own did not make must

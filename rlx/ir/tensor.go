@@ -193,6 +193,12 @@ func (t *Tensor) Size() int {
 
 // Bytes is the memory of the tensor itself.
 func (t *Tensor) Bytes() []byte {
+	b := t.Within()
+	return b[:len(b):len(b)]
+}
+
+// Within is Bytes with the capacity of the memory that they are a part of, such as a file's: who must not keep that alive can tell.
+func (t *Tensor) Within() []byte {
 	if t.rest != nil {
 		b, _ := t.rest.bytes()
 		return b

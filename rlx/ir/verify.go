@@ -92,7 +92,11 @@ func (g *Graph) verifyNode(i int, n *Node) error {
 		types[0] = Type{input.Dtype, input.Shape}
 	case isParam && n.Row == paramOp.row:
 		types[0] = Type{param.Dtype, param.Shape}
-		if v := g.params[param.Name]; v != nil && !v.Type().Equal(types[0]) {
+		v := g.params[param.Name]
+		if v != nil && v.Err() != nil {
+			return v.Err()
+		}
+		if v != nil && !v.Type().Equal(types[0]) {
 			return fmt.Errorf("bound to %s, expected %s as declared", v.Type(), types[0])
 		}
 	default:

@@ -557,7 +557,7 @@ const sharedConstant = 256
 // constant is an initializer that stands for no node; small ones are written once.
 func (e *exporter) constant(name string, t *ir.Tensor) string {
 	var key any = t // a sub-graph that is written twice has one
-	if len(t.Bytes()) <= sharedConstant {
+	if t.Size() <= sharedConstant {
 		key = fmt.Sprintf("%s%v%x", t.DType(), t.Shape(), t.Bytes())
 	}
 	if have, ok := e.constants[key]; ok {
@@ -608,10 +608,10 @@ func WeightBytes(g *ir.Graph) int64 {
 	for _, n := range needed(g) {
 		if name, ok := n.ParamName(); ok {
 			if t := g.ParamData(name); t != nil {
-				total += int64(len(t.Bytes()))
+				total += int64(t.Size())
 			}
 		} else if t, ok := n.Out(0).Const(); ok {
-			total += int64(len(t.Bytes()))
+			total += int64(t.Size())
 		}
 		for _, sub := range n.Graphs() {
 			if sub != nil {

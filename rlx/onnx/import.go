@@ -341,7 +341,7 @@ func readTensor(t *TensorProto, s *store) (out *ir.Tensor, unsupported string, e
 	if unsupported != "" {
 		return nil, unsupported, nil
 	}
-	_, data, err := t.Bytes()
+	_, data, err := t.within()
 	outside := errors.Is(err, ErrExternal)
 	if outside {
 		data, err = externalBytes(t, s)

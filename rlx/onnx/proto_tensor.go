@@ -178,7 +178,7 @@ func (d *decoder) tensor(s span, t *TensorProto) *DecodeError {
 		case 8:
 			t.Name, err = d.name(f)
 		case 9:
-			t.hasRaw, t.raw = true, d.data[f.val.lo:f.val.hi] // with its capacity: backends see that it is a part, see backend.Device
+			t.hasRaw, t.raw = true, d.data[f.val.lo:f.val.hi]
 		case 13:
 			err = d.pair(f.val, &t.ExternalData[i])
 		default:
@@ -278,6 +278,12 @@ func (t *TensorProto) HasData() bool {
 // (strings, unknown types), negative or overflowing dims, data whose size does not fit the dims, data in two fields or in
 // a wrong one, segments, a value outside its type.
 func (t *TensorProto) Bytes() (dtype int32, data []byte, err error) {
+	dtype, data, err = t.within()
+	return dtype, data[:len(data):len(data)], err
+}
+
+// within is Bytes with the capacity of the file that they are a part of, see backend.Device.
+func (t *TensorProto) within() (dtype int32, data []byte, err error) {
 	size, err := t.ByteSize()
 	if err != nil {
 		return t.DataType, nil, err

@@ -232,26 +232,29 @@ void units(void *ctx, int64_t begin, int64_t end, int slot) {
   }
 }
 
-// Few channels and kernel positions: a unit is a row of results of a group, whose panels end with it, so that no list of stretches is needed.
+// Few channels and kernel positions: a unit is a piece of a row of results of a group, whose panels end with it, so that no list of stretches is needed.
 bool shallow(const Command &c, const Window &w, const ConvSet &s) {
   const int64_t most = w.outs < kWide || s.positions.positions > kSmallTile ? kShallow : kShallowWide;
   return c.in[0].dtype == RLX_F32 && w.size[0] == 1 && w.kernel[0] == 1 && w.out[0] == 1 && w.begin[0] == 0 && w.taps > 1 && w.per * w.taps <= most && w.stride[2] <= 2 &&
          w.dilation[1] <= kFar && w.dilation[2] <= kFar && w.xs[4] == 1 && w.outs >= s.tiles.columns / 4 && w.out[1] > 0 && w.out[2] >= s.tiles.columns / 2 && w.per > 0;
 }
 
+int64_t shallow_piece(const Job &j) { return 64 * j.set->tiles.columns; }  // columns: long rows have many threads, and hear of a cancellation
+
 void shallow_units(void *ctx, int64_t begin, int64_t end, int slot) {
   const Job &j = *static_cast<const Job *>(ctx);
   const Window &w = j.w;
-  const int64_t cols = j.set->tiles.columns;
+  const int64_t cols = j.set->tiles.columns, piece = shallow_piece(j), pieces = ceil_div(w.out[2], piece);
   ShallowPanel s = {&w, nullptr, 0, 0, false, reinterpret_cast<float *>(static_cast<char *>(j.c->scratch) + j.packed_bytes + slot * j.slot_bytes)};
   ChannelTile t = {};
   t.x = s.to, t.x_rs = cols, t.y_rs = w.points, t.k = j.depth, t.last = true, t.ahead_step = 64;
   for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
-    const int64_t row = u % w.out[1], g = u / w.out[1] % w.groups, item = u / (w.out[1] * w.groups);
+    const int64_t v = u / pieces, row = v % w.out[1], g = v / w.out[1] % w.groups, item = v / (w.out[1] * w.groups);
+    const int64_t begin_col = u % pieces * piece, end_col = min64(begin_col + piece, w.out[2]);
     s.x = reinterpret_cast<const float *>(j.x) + item * w.xs[0] + g * w.per * w.xs[1];
     s.top = row * w.stride[1] - w.begin[1];
-    for (int64_t first = 0; first < w.out[2]; first += cols) {
-      t.n = int32_t(min64(cols, w.out[2] - first));
+    for (int64_t first = begin_col; first < end_col; first += cols) {
+      t.n = int32_t(min64(cols, end_col - first));
       s.left = first * w.stride[2] - w.begin[2], s.wide = 2 * t.n > cols;
       j.set->shallow(s);
       for (int64_t p = 0; p < j.row_panels; p++) {
@@ -262,7 +265,7 @@ void shallow_units(void *ctx, int64_t begin, int64_t end, int slot) {
       }
     }
     for (int64_t o = 0; o < w.outs && j.ending.swept; o++)
-      sweep(j.ending, reinterpret_cast<float *>(j.y) + ((item * w.groups + g) * w.outs + o) * w.points + row * w.out[2], w.out[2]);
+      sweep(j.ending, reinterpret_cast<float *>(j.y) + ((item * w.groups + g) * w.outs + o) * w.points + row * w.out[2] + begin_col, end_col - begin_col);
   }
 }
 
@@ -329,7 +332,10 @@ template <int Isa> void run(const Call &c) {
     c.parallel(w.groups * j.row_panels, 1 + kChunkFma / 4 / (j.set->tiles.channels * (j.depth + 1)), pack_rows, &k);
     j.packed = k.dst;
   }
-  if (by_rows) return c.parallel(w.items * w.groups * w.out[1], 1 + kChunkFma / (w.out[2] * w.outs * j.depth), shallow_units, &j);
+  if (by_rows) {
+    const int64_t piece = shallow_piece(j);
+    return c.parallel(w.items * w.groups * w.out[1] * ceil_div(w.out[2], piece), 1 + kChunkFma / (min64(w.out[2], piece) * w.outs * j.depth), shallow_units, &j);
+  }
   const int64_t fma = j.row_block * j.set->tiles.channels * j.col_block * j.set->tiles.columns * (j.depth + 1);
   c.parallel(w.groups * j.row_blocks * j.col_blocks, 1 + kChunkFma / fma, units, &j);
 }

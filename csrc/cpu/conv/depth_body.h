@@ -46,7 +46,7 @@ template <int K, int S, int B, bool Left, bool Right> struct Sight {
   template <int At> RLX_FN vf at(const float *row) const {
     constexpr int behind = 2 * LANES + At - 2;
     if constexpr (S == 1) return (Left && At < 0) || Right ? load_span(row + At, there[At + B]) : load(row + At);
-    else if constexpr (At < 0) return up(splat<vf>(Left ? 0 : row[At]), half[At & 1]);
+    else if constexpr (At < 0) return up(splat<vf>(Left || (Right && left <= At) ? 0 : row[At]), half[At & 1]);
     else if constexpr (At < 2) return half[At];
     else return down(half[At & 1], splat<vf>(!Right || left > behind ? row[behind] : 0));
   }

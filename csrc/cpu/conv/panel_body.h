@@ -30,6 +30,7 @@ template <int H, int V> RLX_FN void channel_row(const float *w, const vf (&b)[V]
 // The last k with what follows it, row by row: stores wait for few sums then, and the next tile starts meanwhile. Bias and the functions that only cut are
 // there always: -0 added and infinite bounds change nothing.
 template <int H, int V> RLX_FN void channel_end(const ChannelTile &t, const float *w, const vf (&b)[V], vf (&s)[H][V]) {
+  static_assert(kMostChannels == 14, "as many zeros as channels");
   static const float none[kMostChannels] = {-0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f, -0.f};
   const int32_t fn = t.last ? t.finish.fn : int32_t(kFinishNone);
   const float *bias = t.last && t.finish.bias != nullptr ? t.finish.bias : none;

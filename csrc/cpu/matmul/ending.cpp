@@ -1,6 +1,7 @@
 #include "../core/rlx_begin.h"
 
 #include "ending.h"
+#include "of_isa.h"
 
 namespace rlx {
 namespace matmul {
@@ -22,7 +23,72 @@ bool reads_late(const rlx_program &body, uint32_t k) {
   return false;
 }
 
+// Which operand of a command the value of the one before is, if the other may be a step's: -1 if not.
+int scaled_operand(const rlx_program &body, uint32_t i) {
+  const Command &b = body.command(i);
+  if (b.op != RLX_OP_Binary || b.in[0].dtype != RLX_F32 || b.out[0].dtype != RLX_F32) return -1;
+  const int64_t fn = static_cast<const rlx_BinaryAttrs *>(b.attrs)->fn, before = body.command(i - 1).detail[0];
+  if (fn != rlx_BinaryFn_mul && fn != rlx_BinaryFn_add) return -1;
+  for (int k = 0; k < 2; k++)
+    if (const uint32_t slot = b.in[1 - k].slot; b.detail[1 + k] == before && (slot == RLX_INPUT || slot == RLX_CONST)) return k;
+  return -1;
+}
+
+// How an operand lies beside the rows of the product: false if not as a step's must.
+bool step_strides(const region::Region &r, uint32_t j, ScaleStep *step) {
+  const region::Source s = r.source_of(j, nullptr);
+  const int64_t n = r.box.dims[r.box.rank - 1];
+  step->row = step->column = 0;
+  if (s.form == region::SAME) return true;
+  step->column = s.strides[0][s.rank - 1], step->row = s.rank == 2 ? s.strides[0][0] : n;
+  return s.form == region::DIRECT || (s.rank == 2 && s.dims[1] == n && (step->column == 0 || step->column == 1));
+}
+
+bool is_scaling(const Command &c, const region::Region &r) {
+  const rlx_program &body = *r.body;
+  const uint32_t last = body.num_commands - 1;
+  if (c.num_out != 1 || body.num_commands > 1 + MAX_SCALE_STEPS || r.box.rank == 0 || r.box.dims[r.box.rank - 1] < 2) return false;
+  if (!is(body.command(0).in[0], RLX_INPUT, 0) || r.first->dtype != RLX_I32 || body.command(0).out[0].dtype != RLX_F32) return false;
+  for (uint32_t i = 1; i <= last; i++) {
+    const int k = scaled_operand(body, i);
+    if (k < 0) return false;
+    ScaleStep step;
+    if (const Operand &o = body.command(i).in[1 - k]; o.slot == RLX_INPUT && !step_strides(r, o.index, &step)) return false;
+  }
+  return is(body.command(last).out[0], RLX_OUTPUT, 0);
+}
+
+// The mark lies with the cast, which the region leaves free.
+bool begins_with_cast(const rlx_program &body) { return body.num_commands > 0 && body.command(0).op == RLX_OP_Cast; }
+
+void scale_block(const Ending &e, int64_t at, int64_t m, int64_t n, int64_t row) {
+  const Scaling &s = *e.scaling;
+  float *y = reinterpret_cast<float *>(e.results[0]);
+  const float *operands[MAX_SCALE_STEPS];
+  for (int64_t end = at + m * row; at < end && !e.call.stopped(); at += row) {
+    for (int k = 0; k < s.steps; k++) operands[k] = s.step[k].data + at / row * s.step[k].row + at % row * s.step[k].column;
+    s.run(s, operands, s.product + at, y + at, n);
+  }
+}
+
 }  // namespace
+
+bool scaling_of(const Call &c, const region::Region &r, const void *product, Scaling *s) {
+  const rlx_program &body = *r.body;
+  if (!begins_with_cast(body) || body.command(0).detail[3] == 0) return false;
+  s->steps = int(body.num_commands) - 1, s->product = static_cast<const int32_t *>(product);
+  s->run = of_isa<scale_row_generic, scale_row_avx2, scale_row_avx512, scale_row_neon>(isa_active());
+  for (int i = 0; i < s->steps; i++) {
+    const Command &b = body.command(uint32_t(i) + 1);
+    const Operand &o = b.in[1 - scaled_operand(body, uint32_t(i) + 1)];
+    ScaleStep &step = s->step[i] = {};
+    step.add = static_cast<const rlx_BinaryAttrs *>(b.attrs)->fn == rlx_BinaryFn_add;
+    if (o.slot == RLX_INPUT) step_strides(r, o.index, &step);
+    step.data = o.slot == RLX_INPUT ? static_cast<const float *>(c.in_data[o.index + r.shift])
+                                    : reinterpret_cast<const float *>(static_cast<const char *>(body.constants[o.index]) + o.offset);
+  }
+  return true;
+}
 
 Operand product_operand(const Command &c, uint32_t dtype) {
   Operand o = c.out[0];
@@ -40,6 +106,7 @@ region::Region ending_of(const Command &c, const Operand &product) {
 
 int32_t number_ending(region::Region *r, Command *c) {
   const int32_t code = r->number(*c);
+  if (code == RLX_OK && begins_with_cast(*r->body)) r->body->command(0).detail[3] = is_scaling(*c, *r);
   const int64_t row = r->box.rank > 0 ? r->box.dims[r->box.rank - 1] : 1;
   // No tile goes beyond its row then: what is repeated in each row is read where it lies.
   if (code == RLX_OK && row >= LEAST_ROW && row < r->tile && row % 16 == 0) c->detail[3] = r->tile = row;
@@ -54,6 +121,7 @@ int result_for_product(const Command &c, const Operand &product) {
 }
 
 void end_block(const Ending &e, int64_t at, int64_t m, int64_t n, int64_t row, int slot) {
+  if (e.scaling != nullptr) return scale_block(e, at, m, n, row);
   char **table = e.region.enter(slot);
   if (n == row) n *= m, m = 1;  // whole rows follow each other
   for (int64_t i = 0; i < m; i++, at += row)

@@ -10,6 +10,7 @@ namespace {
 constexpr int64_t WORK = 1 << 14;  // elements of x that a piece of work reads
 constexpr int64_t RUN = 16;        // elements of a window along the last axis that are worth vectors of their own
 constexpr int64_t LONE_RUN = 4;    // the same where there is one window
+constexpr int64_t LINES = 4096;    // floats of the lines of a patch: half of the nearest cache
 
 Window window_of(const Command &c, int64_t *end) {
   const rlx_PoolAttrs &a = *static_cast<const rlx_PoolAttrs *>(c.attrs);
@@ -47,6 +48,20 @@ bool join(Window *w, int64_t *end) {
   w->size[0] = w->kernel[0] = w->stride[0] = w->dilation[0] = w->out[0] = 1;
   w->begin[0] = end[0] = w->xs[2] = 0;
   return true;
+}
+
+// Lines serve windows that are one or two elements apart.
+bool lines_fit(const Window &w) {
+  if (w.xs[4] != 1 || w.dilation[2] != 1 || w.stride[2] > 2 || w.kernel[2] > kLineRows) return false;
+  if (w.kernel[0] > kLineRows || w.kernel[1] > kLineRows || w.kernel[0] * w.kernel[1] > kLineRows) return false;
+  return w.size[2] < LINES / 2 && w.begin[2] < w.kernel[2] && w.out[2] <= LINES / 2;
+}
+
+// The channel is the window.
+bool whole_channel(const Window &w) {
+  for (int a = 0; a < 3; a++)
+    if (w.out[a] != 1 || w.begin[a] != 0 || w.kernel[a] != w.size[a]) return false;
+  return w.kernel[0] == 1 && w.kernel[1] == 1 && w.xs[4] == 1;
 }
 
 // Maxima of integers, everything of f64. A NaN stays: nothing is greater, and nothing else differs from itself.
@@ -92,6 +107,8 @@ Plan plan_of(const Command &c) {
   w.taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
   p.rows = w.items * w.channels * w.out[0] * w.out[1];
   p.lone = (w.xs[4] == 1 && w.dilation[2] == 1 && w.kernel[2] >= (w.out[2] == 1 ? LONE_RUN : RUN)) || !conv::plane_of(w).fits;
+  p.whole = p.lone && whole_channel(w);
+  p.lines = !p.lone && lines_fit(w);
   return p;
 }
 
@@ -110,11 +127,26 @@ int64_t lone_grain(const Window &w) {
 int64_t align16(int64_t floats) { return (floats + 15) & ~int64_t(15); }
 int64_t table_floats(const Plan &p) { return align16(2 * p.w.taps) + align16(p.w.out[2]); }  // an offset is two floats long
 
+conv::Plane plane_for(const Plan &p) { return p.lines ? line_plane(p.w) : conv::plane_of(p.w); }
+
 }  // namespace
+
+conv::Plane line_plane(const Window &w) {
+  conv::Plane p = {};
+  const int64_t held = w.begin[2] + w.size[2], seen = (w.out[2] - 1) * w.stride[2] + w.kernel[2];
+  p.pitch = align16((held > seen ? held : seen) + 2 * 16);  // a vector of results may see two vectors more
+  p.tiles = w.out[2] > 0 ? 1 : 0, p.tile = w.out[2];
+  p.block = LINES / p.pitch < w.out[1] ? LINES / p.pitch : w.out[1];
+  if (p.block < 1) p.block = 1;
+  p.blocks = (w.out[1] + p.block - 1) / p.block;
+  if (p.blocks > 0) p.block = (w.out[1] + p.blocks - 1) / p.blocks;  // even ones
+  p.total = p.block * p.pitch;
+  return p;
+}
 
 int32_t pool_prepare(Prepare &prepare) {
   const Plan p = plan_of(*prepare.cmd);
-  if (!p.lone) prepare.cmd->scratch = (table_floats(p) + prepare.max_threads * slot_floats(conv::plane_of(p.w))) * int64_t(sizeof(float));
+  if (!p.lone) prepare.cmd->scratch = (table_floats(p) + prepare.max_threads * slot_floats(plane_for(p))) * int64_t(sizeof(float));
   return RLX_OK;
 }
 
@@ -126,12 +158,12 @@ bool start_job(const Call &c, const conv::Form &form, Job *j) {
     j->grain = lone_grain(w);
     return true;
   }
-  j->plane = conv::plane_of(w);
-  j->grain = 1 + WORK / (j->plane.sums * w.taps);
+  j->plane = plane_for(j->p);
+  j->grain = 1 + WORK / (j->plane.block * j->plane.pitch * w.taps);
   j->offset = static_cast<int64_t *>(c.scratch);
   j->columns = static_cast<float *>(c.scratch) + align16(2 * w.taps);
   j->slots = static_cast<float *>(c.scratch) + table_floats(j->p);
-  conv::plane_offsets(w, j->plane, j->offset);
+  if (!j->p.lines) conv::plane_offsets(w, j->plane, j->offset);
   for (int64_t i = 0; i < w.out[2]; i++) j->columns[i] = float(counted(j->p, 2, i));
   return true;
 }

@@ -15,6 +15,8 @@ struct Plan {
   int64_t end[3] = {};   // padding behind
   bool include = false;  // an average counts padding
   bool lone = false;     // windows are computed one by one: their rows are long, or far apart
+  bool whole = false;    // a lone window is a channel of x, whose elements lie together
+  bool lines = false;    // windows come from lines: see line_plane
   int64_t rows = 0;
 };
 
@@ -52,8 +54,13 @@ inline Row row_of(const Plan &p, int64_t unit) {
   return r;
 }
 
-// A command of f32, f16 or bf16. Windows that are not lone slide over planes of x (conv/plane.h), in scratch: the offsets of their positions,
-// what averages count along the last axis, then for each thread the planes and results of a patch.
+// Windows of a few rows that lie together in x: a line per row of results is what the rows of its windows give, column by column, with padding on both
+// sides; windows then slide along the line. `pitch` floats a line, `block` lines at a time; a block of results is a patch of conv/plane.h.
+conv::Plane line_plane(const Window &w);
+constexpr int64_t kLineRows = 16;  // the most rows of a window, and elements of one along the last axis: so sums keep their bound
+
+// A command of f32, f16 or bf16. Windows that are not lone slide over lines or over planes of x (conv/plane.h), in scratch: the offsets of their
+// positions, what averages count along the last axis, then for each thread the lines, or the planes and results, of a patch.
 struct Job {
   const Call *c;
   const conv::Form *form;

@@ -6,10 +6,12 @@
 struct max_of {
   static RLX_FN vf start() { return splat<vf>(-INFINITY); }
   static RLX_FN vf join(vf a, vf b) { return max(a, b); }
+  static RLX_FN vf end(vf a) { return a; }
 };
 struct sum_of {
   static RLX_FN vf start() { return splat<vf>(0.0); }
   static RLX_FN vf join(vf a, vf b) { return a + b; }
+  static RLX_FN vf end(vf a) { return a + start(); }  // a sum of zeros is +0
 };
 
 constexpr int64_t PART = 32;  // positions of a window that are added up before they go to the total
@@ -118,9 +120,126 @@ template <class F> void pool_patches(void *ctx, int64_t begin, int64_t end, int 
   }
 }
 
+// Elements 0, 2, ... or 1, 3, ... of two vectors.
+template <int O> RLX_FN vf halve(vf a, vf b) {
+  if constexpr (LANES == 16)
+    return {__builtin_shufflevector(a.v, b.v, O, O + 2, O + 4, O + 6, O + 8, O + 10, O + 12, O + 14, O + 16, O + 18, O + 20, O + 22, O + 24, O + 26, O + 28, O + 30)};
+  else if constexpr (LANES == 8) return {__builtin_shufflevector(a.v, b.v, O, O + 2, O + 4, O + 6, O + 8, O + 10, O + 12, O + 14)};
+  else return {__builtin_shufflevector(a.v, b.v, O, O + 2, O + 4, O + 6)};
+}
+
+// The rows of a window that lie in x, of which there is one at least.
+template <class F> struct LineRows {
+  const typename F::T *at[kLineRows] = {};
+  int n = 0;
+
+  LineRows(const Window &w, const Row &r, const typename F::T *x) {
+    for (int64_t kd = r.d0; kd < r.d1; kd++)
+      for (int64_t kh = r.h0; kh < r.h1; kh++) at[n++] = x + r.at(w, kd, kh);
+  }
+};
+
+// line[i] = the rows at column i. N is their number, or 0 for any.
+template <class F, class Fn, int N> RLX_FN void fill_line(const LineRows<F> &rows, float *line, int64_t columns) {
+  const int n = N > 0 ? N : rows.n;
+  if (columns < LANES) {
+    vf a = F::get_part(rows.at[0], int(columns));
+    for (int k = 1; k < n; k++) a = Fn::join(a, F::get_part(rows.at[k], int(columns)));
+    return store(line, keep(a, int(columns), Fn::start()));
+  }
+  for (int64_t i = 0; i < columns; i += LANES) {
+    if (i > columns - LANES) i = columns - LANES;  // some columns once more: they are the same again
+    vf a = F::get(rows.at[0] + i);
+    for (int k = 1; k < n; k++) a = Fn::join(a, F::get(rows.at[k] + i));
+    store(line + i, a);
+  }
+}
+
+// A vector of windows of k columns, S apart, the first of which starts at `line`.
+template <class Fn, int S> RLX_FN vf along(const float *line, int64_t k) {
+  if constexpr (S == 1) {
+    vf a = load(line);
+    for (int64_t t = 1; t < k; t++) a = Fn::join(a, load(line + t));
+    return Fn::end(a);
+  } else {
+    vf in = load(line), far = load(line + LANES);
+    vf a = halve<0>(in, far);
+    if (k > 1) a = Fn::join(a, halve<1>(in, far));
+    for (int64_t t = 2; t < k; t += 2) {
+      in = load(line + t), far = load(line + t + LANES);
+      a = Fn::join(a, halve<0>(in, far));
+      if (t + 1 < k) a = Fn::join(a, halve<1>(in, far));
+    }
+    return Fn::end(a);
+  }
+}
+
+// n results of a line. K is the length of a window, or 0 for any. Averages are divided by count * columns[i].
+template <class F, class Fn, int S, int K> void line_results(const float *line, int64_t kernel, const float *columns, double count, typename F::T *y, int64_t n) {
+  const int64_t k = K > 0 ? K : kernel;
+  const vf c = splat<vf>(count);
+  if (n < LANES) {
+    const vf a = along<Fn, S>(line, k);
+    return F::put_part(y, columns ? a / (c * load_part(columns, int(n))) : a, int(n));
+  }
+  for (int64_t i = 0; i < n; i += LANES) {
+    if (i > n - LANES) i = n - LANES;
+    const vf a = along<Fn, S>(line + i * S, k);
+    F::put(y + i, columns ? a / (c * load(columns + i)) : a);
+  }
+}
+
+template <class F, class Fn> void line_patch(const Job &j, const conv::Patch &a, float *lines) {
+  typedef typename F::T T;
+  const Plan &p = j.p;
+  const Window &w = p.w;
+  const bool three = w.kernel[2] == 3;
+  const auto results = w.stride[2] == 1 ? (three ? line_results<F, Fn, 1, 3> : line_results<F, Fn, 1, 0>) : three ? line_results<F, Fn, 2, 3> : line_results<F, Fn, 2, 0>;
+  const int64_t first = (a.channel * w.out[0] + a.od) * w.out[1] + a.oh;
+  for (int64_t i = 0; i < a.rows; i++) {
+    const Row r = row_of(p, first + i);
+    const LineRows<F> rows(w, r, j.c->in_ptr<T>(0) + r.x);
+    float *line = lines + i * j.plane.pitch + w.begin[2];
+    if (rows.n == 3) fill_line<F, Fn, 3>(rows, line, w.size[2]);
+    else fill_line<F, Fn, 0>(rows, line, w.size[2]);
+  }
+  const bool avg = p.fn == rlx_PoolFn_avg;
+  for (int64_t i = 0; i < a.rows; i++) {
+    const double count = avg ? double(counted(p, 0, a.od) * counted(p, 1, a.oh + i)) : 1;
+    results(lines + i * j.plane.pitch, w.kernel[2], avg ? j.columns : nullptr, count, j.c->out_ptr<T>(0) + (first + i) * w.out[2], w.out[2]);
+  }
+}
+
+template <class F> void line_patches(void *ctx, int64_t begin, int64_t end, int slot) {
+  const Job &j = *static_cast<const Job *>(ctx);
+  const bool max = j.p.fn == rlx_PoolFn_max;
+  float *lines = j.slots + slot * slot_floats(j.plane);
+  const vf padding = max ? max_of::start() : sum_of::start();
+  for (int64_t i = 0; i < j.plane.total; i += LANES) store(lines + i, padding);
+  for (int64_t u = begin; u < end && !j.c->stopped(); u++) (max ? line_patch<F, max_of> : line_patch<F, sum_of>)(j, conv::patch_of(j.p.w, j.plane, u), lines);
+}
+
+// Channels that are one window each.
+template <class F> void whole_rows(void *ctx, int64_t begin, int64_t end, int) {
+  typedef typename F::T T;
+  const Job &j = *static_cast<const Job *>(ctx);
+  const Window &w = j.p.w;
+  const int64_t n = w.kernel[2];
+  const double count = j.p.fn == rlx_PoolFn_avg ? double(n) : 1;
+  const T *x = j.c->in_ptr<T>(0) + begin / w.channels * w.xs[0] + begin % w.channels * w.xs[1];
+  int64_t channel = begin % w.channels;
+  for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
+    const vf y = j.p.fn == rlx_PoolFn_max ? splat<vf>(row_max<F>(x, n)) : splat<vf>(run_sum<F>(x, n) / count);
+    F::put_part(j.c->out_ptr<T>(0) + u, y, 1);
+    x += w.xs[1];
+    if (++channel == w.channels) channel = 0, x += w.xs[0] - w.channels * w.xs[1];
+  }
+}
+
 template <class F> void pool_all(const Call &c, const conv::Form &form) {
   Job j;
   if (!start_job(c, form, &j)) return;
-  if (j.p.lone) c.parallel(j.p.rows, j.grain, lone_rows<F>, &j);
-  else c.parallel(conv::patches(j.p.w, j.plane, j.p.w.items * j.p.w.channels), j.grain, pool_patches<F>, &j);
+  if (j.p.whole) c.parallel(j.p.rows, j.grain, whole_rows<F>, &j);
+  else if (j.p.lone) c.parallel(j.p.rows, j.grain, lone_rows<F>, &j);
+  else c.parallel(conv::patches(j.p.w, j.plane, j.p.w.items * j.p.w.channels), j.grain, j.p.lines ? line_patches<F> : pool_patches<F>, &j);
 }

@@ -265,12 +265,13 @@ void qmatmul_region(const Call &c, Range) {
   if (sums.count == 0) return;
   region::Region r = matmul::ending_of(*c.cmd, sums);
   char *scratch = static_cast<char *>(c.scratch), *const *results = reinterpret_cast<char *const *>(c.out_data);
-  const matmul::Ending e = {c, r, results};
   Job j = job_of<rlx_QMatMulRegionAttrs>(*c.cmd, isa_active(), c.threads());
   const int k = matmul::result_for_product(*c.cmd, sums);
   j.out = k >= 0 ? c.out_ptr<void>(k) : scratch + c.cmd->scratch - sums_scratch(*c.cmd, sums);
+  matmul::Scaling s;
+  const matmul::Ending e = {c, r, results, matmul::scaling_of(c, r, j.out, &s) ? &s : nullptr};
   j.q.dtype = RLX_I32, j.ending = &e;
-  r.open(scratch, [&](uint32_t i) { return i == 0 ? j.out : c.in_data[i + 1]; });
+  if (e.scaling == nullptr) r.open(scratch, [&](uint32_t i) { return i == 0 ? j.out : c.in_data[i + 1]; });
   run_job(&j, c, scratch + aligned(r.bytes(c.threads())));
 }
 

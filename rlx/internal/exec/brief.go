@@ -5,7 +5,7 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/internal/prog"
 )
 
-// briefWork is the most work of a run that is over, at 20 ns for each, within the 50 ms in which a cancelled run shall end: it need not be told.
+// briefWork is how much work ends, at 20 ns each, within the 50 ms that a cancelled run has: a run of no more need not be told.
 const briefWork = 1 << 21
 
 // brief says whether the runs of p are over before a cancelled context could matter. Telling a run of its context takes as long as a hundred

@@ -159,7 +159,7 @@ func (p *Program) loadNative(weights backend.Weights) error {
 func bytesOf(tensors []*ir.Tensor) [][]byte {
 	data := make([][]byte, len(tensors))
 	for i, t := range tensors {
-		data[i] = t.Bytes()
+		data[i] = t.Within()
 	}
 	return data
 }

@@ -88,7 +88,7 @@ func pieceConcatRule(m *Match) []ir.Value {
 	}
 	in := make([]ir.Value, len(n.In))
 	for i, v := range n.In {
-		if fixed(v) != nil { // would be held twice
+		if fixed(v) != nil || v.Dim(p.axis) != p.x.Dim(p.axis) { // would be held twice; or a run finds that they do not agree
 			return nil
 		}
 		in[i] = piece{v, p.axis, p.start, p.length}.value()

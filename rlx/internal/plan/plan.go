@@ -82,7 +82,7 @@ func (c *Constants) add(t *ir.Tensor) int {
 func (c *Constants) Data() [][]byte {
 	data := make([][]byte, len(c.list))
 	for i, t := range c.list {
-		data[i] = t.Bytes()
+		data[i] = t.Within()
 	}
 	return data
 }
