@@ -9,9 +9,6 @@ import (
 // Once a set of shapes is loaded, the backend has what its kernels need, often in another order; the tensors then let go of their memory and
 // read their bytes back when somebody asks, such as a pass that compiles another set of shapes.
 
-// smallConstant is the size up to which a constant is copied out of what it is a part of.
-const smallConstant = 1 << 10
-
 // owned is g with constants and params that are the program's own.
 func owned(g *ir.Graph) (*ir.Graph, error) {
 	mine := map[*ir.Tensor]*ir.Tensor{}
@@ -49,9 +46,10 @@ func owned(g *ir.Graph) (*ir.Graph, error) {
 	return replace(inner)
 }
 
-// ownTensor is a tensor with the bytes of t: in its place while they are many.
+// ownTensor is a tensor with the bytes of t: in its place unless they are few, which are copied out of what they are a part of.
 func ownTensor(t *ir.Tensor) *ir.Tensor {
-	if b := t.Bytes(); len(b) < smallConstant {
+	if t.Size() < ir.SmallTensor {
+		b := t.Bytes()
 		small := ir.Aligned(int64(len(b)))
 		copy(small, b)
 		if c, err := ir.FromBytes(t.DType(), t.Shape(), small); err == nil {

@@ -10,6 +10,9 @@ import (
 // A program's own tensors can let go of their memory where its backend has the bytes in another form. Whoever asks for them then gets them read
 // back, into memory that is garbage once nobody uses it.
 
+// SmallTensor is the size in bytes below which a copy of a tensor costs less than knowing where its bytes are.
+const SmallTensor = 1 << 10
+
 // rest is where the bytes of such a tensor come from.
 type rest struct {
 	held atomic.Pointer[[]byte] // nil: they are read

@@ -24,7 +24,6 @@ constexpr int64_t kSlice = 512;         // depth: a slice of a panel is 64 KB
 constexpr int64_t kSums = 32768;        // floats of sums of a unit
 constexpr int64_t kBlockRows = 512, kBlockPanels = 4;
 constexpr int64_t kChunkFma = 1 << 16;  // about a microsecond: less is not worth handing to another thread
-constexpr int64_t kFewOuts = 2;         // result channels of a group for which the kernel slides
 constexpr int64_t kFewPanels = 2;       // row panels that read x where it lies: copying it pays with more
 constexpr int64_t kShallow = 64;        // channels of a group times kernel positions for which panels are made row by row
 constexpr int64_t kShallowWide = 160, kWide = 64;  // or so many, where so many result channels share the panels and tiles of positions are small
@@ -54,7 +53,7 @@ struct Job {
 // Rows [row_start(p), row_start(p + 1)) of a group are row panel p: heights differ by one at most.
 int64_t row_start(const Job &j, int64_t p) { return p * (j.w.outs / j.row_panels) + min64(p, j.w.outs % j.row_panels); }
 
-bool direct(const Window &w) { return w.per == 1 && w.outs <= kFewOuts && plane_of(w).fits; }
+bool direct(const Window &w) { return few_of_one(w) && plane_of(w).fits; }
 
 // Everything but the memory. The slot is as large as any number of threads makes it.
 void plan(const Command &c, const ConvSet &s, const Window &w, int threads, Job *j) {
@@ -280,7 +279,7 @@ struct Sliding {
 
 Sliding sliding_of(const Job &j, void *scratch) {
   Sliding s = {&j, plane_of(j.w), static_cast<int64_t *>(scratch), align64_bytes(j.w.taps * int64_t(sizeof(float))) / int64_t(sizeof(float)), 0, nullptr};
-  s.slot = (s.kernel + s.p.total + s.p.sums + 15) & ~int64_t(15);
+  s.slot = align16(s.kernel + s.p.total + s.p.sums);
   s.slots = reinterpret_cast<float *>(static_cast<char *>(scratch) + align64_bytes(j.w.taps * int64_t(sizeof(int64_t))));
   return s;
 }

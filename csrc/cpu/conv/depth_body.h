@@ -1,5 +1,5 @@
-// Depthwise rows, written once over the vector types. Text for the anonymous namespace of an instruction set, after vec_<isa>.h span.h or
-// that of the set, and finish_body.h. See depth.h.
+// Depthwise rows, written once over the vector types. Text for the anonymous namespace of an instruction set, after vec_<isa>.h,
+// span.h or that of the set, and finish_body.h. See depth.h.
 
 // Lane i becomes lane i + 1, and lane 0 that of `in`.
 template <class V> RLX_FN V up(V in, V x) {

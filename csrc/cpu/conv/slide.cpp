@@ -15,13 +15,10 @@ namespace conv {
 namespace {
 
 constexpr int64_t kPlanes = 1 << 17;    // floats of all planes of a unit, where results have enough rows
-constexpr int64_t kFewOuts = 2;
 constexpr int64_t kMostPlanes = 1 << 20;
 constexpr int64_t kChunkFma = 1 << 16;  // about a microsecond: less is not worth handing to another thread
 
 const SlideTable &table_of(int isa) { return matmul::of_isa<slide_generic, slide_avx2, slide_avx512, slide_neon>(isa); }
-
-int64_t align16(int64_t floats) { return (floats + 15) & ~int64_t(15); }
 
 struct Sliding {
   const Call *c;
@@ -136,7 +133,7 @@ int64_t computed(const Window &w, const Plane &p, int lanes) {
 
 // Whether tiles with channels in lanes would leave too many of them empty, or there are none for the strides.
 bool pays(const Window &w, const Plane &p, int lanes) {
-  if (w.per == 1 && w.outs <= kFewOuts) return false;  // see conv.cpp
+  if (few_of_one(w)) return false;
   if (w.taps == 1 || w.out[1] * w.out[2] < 2 * lanes) return false;
   if (w.stride[2] > 2 || w.outs < lanes / 2) return true;
   return computed(w, p, lanes) * w.outs * 9 < ceil_div(w.outs, lanes) * lanes * 64 * 8;

@@ -21,8 +21,6 @@ constexpr int64_t kLeastDepth = 16, kLeastRow = 6;
 constexpr int64_t kMostPoints = 256, kLeastChannels = 96, kLeastLanes = 16;
 constexpr int64_t kChunkFma = 1 << 16;   // about a microsecond: less is not worth handing to another thread
 
-int64_t align16(int64_t floats) { return (floats + 15) & ~int64_t(15); }
-
 struct Tiling {
   const Call *c;
   const TileTables *tables;

@@ -20,8 +20,6 @@ constexpr int64_t kStretch = 256;          // elements of a row of y that are su
 constexpr int64_t kChunk = 1 << 14;        // elements moved by a piece of work
 constexpr int64_t kFewChannels = 2;        // channels of x in a group from which rows are computed directly
 
-int64_t align16(int64_t floats) { return (floats + 15) & ~int64_t(15); }
-
 // Scratch, in floats: x and w of f16 and bf16 widened, and the sums of a block; the products of a block, then what the product needs. A line
 // is a row of x along the last axis.
 struct Plan {

@@ -35,6 +35,12 @@ struct Lists {
 // the padding behind is not needed; null leaves it 1.
 void fill_window(Window *w, const Operand &x, const int64_t *kernel, const int64_t *out, const Lists &l);
 
+// Floats up to the next 64 bytes.
+inline int64_t align16(int64_t floats) { return (floats + 15) & ~int64_t(15); }
+
+// Two result channels of a group at most, of one channel of x: what conv.cpp computes by sliding, if its planes fit.
+inline bool few_of_one(const Window &w) { return w.per == 1 && w.outs <= 2; }
+
 // a / b rounded up, for a >= 0 and any b: strides and dilations are mostly 1, and a division takes as long as a row of results.
 inline int64_t steps(int64_t a, int64_t b) { return b == 1 ? a : a > 0 ? (a - 1) / b + 1 : 0; }
 

@@ -110,9 +110,6 @@ func (p *Program) Settle() error {
 // Settle lets go of what tensors that ir.Own made take, where w, which holds their bytes in this order, can do without it.
 func Settle(w backend.Weights, tensors []*ir.Tensor) error { return settle(w, tensors, ir.Owned) }
 
-// leastResting is the size below which keeping the bytes of a tensor costs less than knowing where they are.
-const leastResting = 1 << 10
-
 func settle(w backend.Weights, tensors []*ir.Tensor, may func(*ir.Tensor) bool) error {
 	trimmer, ok := w.(backend.Trimmer)
 	if !ok {
@@ -123,7 +120,7 @@ func settle(w backend.Weights, tensors []*ir.Tensor, may func(*ir.Tensor) bool) 
 		return err
 	}
 	for i, ok := range done {
-		if t := tensors[i]; ok && t.Size() >= leastResting && may(t) && !ir.Resting(t) {
+		if t := tensors[i]; ok && t.Size() >= ir.SmallTensor && may(t) && !ir.Resting(t) {
 			ir.Rest(t, func(to []byte) error { return trimmer.Read(i, to) })
 		}
 	}
