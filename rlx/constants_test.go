@@ -83,6 +83,13 @@ func weightedGraphs() []weighted {
 			g.Output("y", op.QConv2d(g.Input("x", rlx.U8, rlx.Shape(1, 64, "n", "n")), w, rlx.Value{}, rlx.Value{}, op.QConv2dAttrs{Padding: []int64{1, 1, 1, 1}, WZeroPoint: 9, Multiplier: 1, Dtype: rlx.I32}))
 			return g
 		}},
+		{"int8 weights", func(n int) rlx.Feed { return single(n, 513) }, func(r *rand.Rand) *rlx.Graph {
+			g := rlx.NewGraph("int8 weights")
+			w, scale := g.Constant(codesOf(r, rlx.I8, false, 513, 1100)), g.Constant(weightsOf(r, 1, 1100))
+			y := op.DequantMatMul(g.Input("x", rlx.F32, rlx.Shape("n", 513)), w, scale, rlx.Value{}, op.DequantMatMulAttrs{Scheme: "int8_block", BlockSize: 513})
+			g.Output("y", op.Relu(y))
+			return g
+		}},
 		{"lstm", func(n int) rlx.Feed { return single(n, 3, 150) }, func(r *rand.Rand) *rlx.Graph {
 			g := rlx.NewGraph("lstm")
 			weights := op.RnnWeights{Wih: g.Constant(weightsOf(r, 1, 4*200, 150)), Whh: g.Constant(weightsOf(r, 1, 4*200, 200))}

@@ -13,8 +13,8 @@ import (
 )
 
 // int8Product is x times i8 weights with a scale, and where zeros is set a zero point, per column. The weights of linear layers lie transposed, and may have
-// a scale for each block along the contracted axis.
-func int8Product(r *rand.Rand, k, n int, zeros bool, linear bool, block int) *rlx.Graph {
+// a scale for each block along the contracted axis. Codes of u8 are those plus 128.
+func int8Product(r *rand.Rand, k, n int, zeros bool, linear bool, block int, unsigned bool) *rlx.Graph {
 	codes, scale, zero := make([]int8, k*n), make([]float32, n), make([]float32, n)
 	for i := range codes {
 		codes[i] = int8(r.IntN(256) - 128)
@@ -40,7 +40,15 @@ func int8Product(r *rand.Rand, k, n int, zeros bool, linear bool, block int) *rl
 		g.Output("y", op.MatMul(x, op.Transpose(op.Dequantize(q, s, rlx.Value{}, a), 1, 0)))
 		return g
 	}
-	w := op.Cast(g.Param("w", rlx.New(codes, k, n)), rlx.F32)
+	w := g.Param("w", rlx.New(codes, k, n))
+	if unsigned {
+		bytes := make([]uint8, k*n)
+		for i, q := range codes {
+			bytes[i] = uint8(q) ^ 128
+		}
+		w = g.Param("u", rlx.New(bytes, k, n))
+	}
+	w = op.Cast(w, rlx.F32)
 	if zeros {
 		w = op.Sub(w, g.Param("zero", rlx.New(zero, 1, n)))
 	}
@@ -67,11 +75,12 @@ func int8Bits(t *testing.T) {
 		k, n  int
 		zeros bool
 
-		linear bool
-		block  int
-	}{{k: 1, n: 1}, {k: 37, n: 40, zeros: true}, {k: 128, n: 64}, {k: 300, n: 96}, {k: 300, n: 77, zeros: true}, {k: 300, n: 77, linear: true},
+		linear   bool
+		block    int
+		unsigned bool
+	}{{k: 1, n: 1}, {k: 37, n: 40, zeros: true}, {k: 128, n: 64}, {k: 300, n: 96}, {k: 300, n: 77, zeros: true}, {k: 300, n: 77, linear: true}, {k: 500, n: 70, unsigned: true}, {k: 65, n: 96, zeros: true, unsigned: true},
 		{k: 256, n: 40, linear: true, block: 32}} {
-		g := int8Product(r, s.k, s.n, s.zeros, s.linear, s.block)
+		g := int8Product(r, s.k, s.n, s.zeros, s.linear, s.block, s.unsigned)
 		codes, floats := compileGraph(t, g, rlx.On("cpu")), compileGraph(t, g, rlx.On("cpu"), rlx.WithoutPasses("int8"))
 		if !strings.Contains(codes.Graph().String(), "DequantMatMul") {
 			t.Fatalf("no DequantMatMul\n%s", codes.Graph())
@@ -111,7 +120,7 @@ func TestAttentionsOfModels(t *testing.T) {
 		for _, n := range p.Graph().Nodes {
 			count[n.Row.Name]++
 		}
-		if count["Attention"] != tc.attentions || count["DequantMatMul"] != tc.codes {
+		if count["Attention"] != tc.attentions || count["DequantMatMul"]+count["DequantMatMulRegion"] != tc.codes {
 			t.Errorf("%s: %d Attention and %d DequantMatMul, expected %d and %d", tc.model, count["Attention"], count["DequantMatMul"], tc.attentions, tc.codes)
 		}
 	}

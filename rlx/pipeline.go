@@ -45,7 +45,7 @@ func (p *Program) bound(ctx context.Context, values map[string]int64) []pass.Pas
 		{Name: "legalize", Doc: "decomposes what the backend lacks", Whole: true, Needed: true,
 			Run: pass.Plain(func(g *ir.Graph) (*ir.Graph, error) { return pass.Legalize(g, p.target.Support) })},
 		fold, passCSE, passDCE,
-		pass.ConvEpilogue, pass.Regions(p.target.Support), pass.MatMulEpilogue, // last: nothing looks into regions
+		pass.ConvEpilogue, pass.Columns, pass.Regions(p.target.Support), pass.MatMulEpilogue, // last: nothing looks into regions
 	}
 }
 

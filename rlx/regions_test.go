@@ -252,10 +252,7 @@ func (c *regionCase) matMul() []ir.Value {
 		lead = []int64{2}
 	}
 	a, b := c.input(d, append(slices.Clone(lead), m, k)...), c.input(d, k, n)
-	shape := append(lead, m, n)
-	in := append([]ir.Value{op.MatMul(a, b)}, c.operands(shape)...)
-	all := chain(c.Rand, c.g, in)
-	return all[len(all)-1:]
+	return []ir.Value{c.ended(op.MatMul(a, b), append(lead, m, n))}
 }
 
 // codes is a product of codes; size keeps the lengths of the product's test.
@@ -280,20 +277,30 @@ func (c *regionCase) codes() []ir.Value {
 	x := operand(&a.XZeroPoint, append(slices.Clone(shape[:len(shape)-1]), k)...)
 	w := operand(&a.WZeroPoint, k, n)
 	sums := op.QMatMul(x, w, ir.Value{}, ir.Value{}, a)
-	if c.IntN(2) == 0 {
-		return []ir.Value{c.scaled(sums, shape)}
-	}
-	all := chain(c.Rand, c.g, append([]ir.Value{sums}, c.operands(shape)...))
-	return all[len(all)-1:]
+	return []ir.Value{c.ended(sums, shape)}
 }
 
-// scaled is what mostly follows a product of codes, and what is nearly that: factors and summands for each row, column or element, or for all.
-func (c *regionCase) scaled(sums ir.Value, shape []int64) ir.Value {
-	x := op.Cast(sums, drawFrom(c.Rand, ir.F32, ir.F32, ir.F32, ir.F32, ir.F64, ir.F16))
+// ended is a product with any body behind it, or with a scaling.
+func (c *regionCase) ended(product ir.Value, shape []int64) ir.Value {
+	if c.IntN(2) == 0 {
+		return c.scaled(product, shape)
+	}
+	all := chain(c.Rand, c.g, append([]ir.Value{product}, c.operands(shape)...))
+	return all[len(all)-1]
+}
+
+// scaled is what mostly follows a product, and what is nearly that: factors and summands for each row, column or element, or for all.
+func (c *regionCase) scaled(product ir.Value, shape []int64) ir.Value {
+	x := product
+	if !ir.Float.Has(x.DType()) {
+		x = op.Cast(x, drawFrom(c.Rand, ir.F32, ir.F32, ir.F32, ir.F32, ir.F64, ir.F16))
+	}
 	rows := append(slices.Clone(shape[:len(shape)-1]), 1)
 	for range 1 + c.IntN(5) {
 		y := c.g.Constant(c.elements(x.DType(), nil))
-		if k := c.IntN(6); k > 0 {
+		if k := c.IntN(20); k == 0 && x.DType() == product.DType() {
+			y = product
+		} else if k %= 6; k > 0 {
 			y = c.input(x.DType(), [][]int64{shape, c.broadcast(shape), shape[len(shape)-1:], rows, rows}[k-1]...)
 		}
 		if c.IntN(3) == 0 {
@@ -302,6 +309,44 @@ func (c *regionCase) scaled(sums ir.Value, shape []int64) ir.Value {
 		x = op.BinaryOp(x, y, drawFrom[op.BinaryFn](c.Rand, "mul", "mul", "mul", "add", "add", "add", "sub"))
 	}
 	return x
+}
+
+// packed is a product with a packed weight, a constant or not: mostly int8 codes, whose products run in blocks.
+func (c *regionCase) packed() []ir.Value {
+	size := func() int64 { return drawFrom(c.Rand, lengths[:17]...) }
+	m, k, n := size(), size(), size()
+	if c.IntN(4) == 0 {
+		m, k, n = 70, 400, 650
+	}
+	shape := []int64{m, n}
+	if c.IntN(3) == 0 {
+		shape = []int64{2, m, n}
+	}
+	held := func(d ir.DType, shape ...int64) ir.Value {
+		if c.IntN(3) == 0 {
+			return c.input(d, shape...)
+		}
+		return c.g.Constant(c.elements(d, shape))
+	}
+	d, a := ir.F32, op.DequantMatMulAttrs{Scheme: "int8_block", BlockSize: drawFrom(c.Rand, 1, 16, 130, k)}
+	var w, scale, zero ir.Value
+	switch c.IntN(6) {
+	case 0:
+		k = (k + 31) / 32 * 32
+		d, a, w = drawFrom(c.Rand, ir.F32, ir.F16, ir.BF16), op.DequantMatMulAttrs{Scheme: "q4_0"}, held(ir.U8, n, k/32*18)
+	case 1:
+		d, a, w, scale = drawFrom(c.Rand, ir.F32, ir.F16, ir.BF16), op.DequantMatMulAttrs{Scheme: "fp8_e4m3"}, held(ir.F8E4M3, k, n), held(ir.F32, n)
+	default:
+		side := func() ir.Value {
+			return held(drawFrom(c.Rand, ir.F32, ir.F32, ir.F32, ir.F16), (k+a.BlockSize-1)/a.BlockSize, n)
+		}
+		w, scale = held(drawFrom(c.Rand, ir.I8, ir.U8), k, n), side()
+		if c.IntN(2) == 0 {
+			a.Scheme, zero = "int8_block_asym", side()
+		}
+	}
+	x := c.input(d, append(slices.Clone(shape[:len(shape)-1]), k)...)
+	return []ir.Value{c.ended(op.DequantMatMul(x, w, scale, zero, a), shape)}
 }
 
 // batch is a body over slices, which no pass makes: the region stands in the graph. written: as its body over each slice, joined.
@@ -382,6 +427,7 @@ var regionKinds = []struct {
 	{"reduce", "ReduceRegion", func(c *regionCase, _ bool) []ir.Value { return c.reduce() }},
 	{"product", "MatMulRegion", func(c *regionCase, _ bool) []ir.Value { return c.matMul() }},
 	{"codes", "QMatMulRegion", func(c *regionCase, _ bool) []ir.Value { return c.codes() }},
+	{"packed", "DequantMatMulRegion", func(c *regionCase, _ bool) []ir.Value { return c.packed() }},
 	{"transform", "TransformRegion", func(c *regionCase, _ bool) []ir.Value { return c.transform() }},
 	{"batch", "BatchElementwiseRegion", (*regionCase).batch},
 	{"doubled", "ElementwiseRegion", (*regionCase).doubled},

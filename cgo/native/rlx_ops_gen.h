@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define RLX_TABLE_HASH UINT64_C(0x24602a7bea935515)
+#define RLX_TABLE_HASH UINT64_C(0xb26ff008f7cd9227)
 
 typedef enum rlx_dtype {
   RLX_INVALID = 0,
@@ -130,95 +130,96 @@ typedef enum rlx_op {
   RLX_OP_Cumsum = 27,
   RLX_OP_CumsumBackward = 28,
   RLX_OP_DequantMatMul = 29,
-  RLX_OP_DequantMoEWeights = 30,
-  RLX_OP_Dequantize = 31,
-  RLX_OP_DotGeneral = 32,
-  RLX_OP_DoubleSingle = 33,
-  RLX_OP_DynamicUpdateSlice = 34,
-  RLX_OP_ElementwiseRegion = 35,
-  RLX_OP_Expand = 36,
-  RLX_OP_Fft = 37,
-  RLX_OP_Fma = 38,
-  RLX_OP_FusedConvBiasAct = 39,
-  RLX_OP_FusedMatMulBiasAct = 40,
-  RLX_OP_FusedMatMulResidual = 41,
-  RLX_OP_FusedResidualLN = 42,
-  RLX_OP_FusedResidualRmsNorm = 43,
-  RLX_OP_FusedSwiGLU = 44,
-  RLX_OP_GatedResidual = 45,
-  RLX_OP_Gather = 46,
-  RLX_OP_GatherBackward = 47,
-  RLX_OP_GatherElements = 48,
-  RLX_OP_GatherNd = 49,
-  RLX_OP_GroupNorm = 50,
-  RLX_OP_Gru = 51,
-  RLX_OP_Histogram = 52,
-  RLX_OP_If = 53,
-  RLX_OP_Im2Col = 54,
-  RLX_OP_Input = 55,
-  RLX_OP_Interpolate3d = 56,
-  RLX_OP_KvAppend = 57,
-  RLX_OP_LayerNorm = 58,
-  RLX_OP_LayerNorm2d = 59,
-  RLX_OP_Lstm = 60,
-  RLX_OP_MatMul = 61,
-  RLX_OP_MatMulRegion = 62,
-  RLX_OP_Narrow = 63,
-  RLX_OP_OneHot = 64,
-  RLX_OP_Pad = 65,
-  RLX_OP_Param = 66,
-  RLX_OP_Pool = 67,
-  RLX_OP_QConv2d = 68,
-  RLX_OP_QMatMul = 69,
-  RLX_OP_QMatMulRegion = 70,
-  RLX_OP_Quantize = 71,
-  RLX_OP_Reduce = 72,
-  RLX_OP_ReduceRegion = 73,
-  RLX_OP_ReluBackward = 74,
-  RLX_OP_Reshape = 75,
-  RLX_OP_Resize = 76,
-  RLX_OP_ResizeNearest2x = 77,
-  RLX_OP_Reverse = 78,
-  RLX_OP_RmsNorm = 79,
-  RLX_OP_RngNormal = 80,
-  RLX_OP_RngUniform = 81,
-  RLX_OP_Rnn = 82,
-  RLX_OP_Roll = 83,
-  RLX_OP_Rope = 84,
-  RLX_OP_RoundToFormat = 85,
-  RLX_OP_Sample = 86,
-  RLX_OP_Scan = 87,
-  RLX_OP_ScatterAdd = 88,
-  RLX_OP_ScatterElements = 89,
-  RLX_OP_ScatterNd = 90,
-  RLX_OP_Slice = 91,
-  RLX_OP_Softmax = 92,
-  RLX_OP_Sort = 93,
-  RLX_OP_SplineActivation = 94,
-  RLX_OP_SplineActivationBackwardCoeff = 95,
-  RLX_OP_SplineActivationBackwardX = 96,
-  RLX_OP_StopGradient = 97,
-  RLX_OP_Tile = 98,
-  RLX_OP_TopK = 99,
-  RLX_OP_TransformRegion = 100,
-  RLX_OP_Transpose = 101,
-  RLX_OP_Trilu = 102,
-  RLX_OP_Where = 103,
-  RLX_OP_While = 104,
-  RLX_NUM_OPS = 104 /* numbers are 1 to RLX_NUM_OPS */
+  RLX_OP_DequantMatMulRegion = 30,
+  RLX_OP_DequantMoEWeights = 31,
+  RLX_OP_Dequantize = 32,
+  RLX_OP_DotGeneral = 33,
+  RLX_OP_DoubleSingle = 34,
+  RLX_OP_DynamicUpdateSlice = 35,
+  RLX_OP_ElementwiseRegion = 36,
+  RLX_OP_Expand = 37,
+  RLX_OP_Fft = 38,
+  RLX_OP_Fma = 39,
+  RLX_OP_FusedConvBiasAct = 40,
+  RLX_OP_FusedMatMulBiasAct = 41,
+  RLX_OP_FusedMatMulResidual = 42,
+  RLX_OP_FusedResidualLN = 43,
+  RLX_OP_FusedResidualRmsNorm = 44,
+  RLX_OP_FusedSwiGLU = 45,
+  RLX_OP_GatedResidual = 46,
+  RLX_OP_Gather = 47,
+  RLX_OP_GatherBackward = 48,
+  RLX_OP_GatherElements = 49,
+  RLX_OP_GatherNd = 50,
+  RLX_OP_GroupNorm = 51,
+  RLX_OP_Gru = 52,
+  RLX_OP_Histogram = 53,
+  RLX_OP_If = 54,
+  RLX_OP_Im2Col = 55,
+  RLX_OP_Input = 56,
+  RLX_OP_Interpolate3d = 57,
+  RLX_OP_KvAppend = 58,
+  RLX_OP_LayerNorm = 59,
+  RLX_OP_LayerNorm2d = 60,
+  RLX_OP_Lstm = 61,
+  RLX_OP_MatMul = 62,
+  RLX_OP_MatMulRegion = 63,
+  RLX_OP_Narrow = 64,
+  RLX_OP_OneHot = 65,
+  RLX_OP_Pad = 66,
+  RLX_OP_Param = 67,
+  RLX_OP_Pool = 68,
+  RLX_OP_QConv2d = 69,
+  RLX_OP_QMatMul = 70,
+  RLX_OP_QMatMulRegion = 71,
+  RLX_OP_Quantize = 72,
+  RLX_OP_Reduce = 73,
+  RLX_OP_ReduceRegion = 74,
+  RLX_OP_ReluBackward = 75,
+  RLX_OP_Reshape = 76,
+  RLX_OP_Resize = 77,
+  RLX_OP_ResizeNearest2x = 78,
+  RLX_OP_Reverse = 79,
+  RLX_OP_RmsNorm = 80,
+  RLX_OP_RngNormal = 81,
+  RLX_OP_RngUniform = 82,
+  RLX_OP_Rnn = 83,
+  RLX_OP_Roll = 84,
+  RLX_OP_Rope = 85,
+  RLX_OP_RoundToFormat = 86,
+  RLX_OP_Sample = 87,
+  RLX_OP_Scan = 88,
+  RLX_OP_ScatterAdd = 89,
+  RLX_OP_ScatterElements = 90,
+  RLX_OP_ScatterNd = 91,
+  RLX_OP_Slice = 92,
+  RLX_OP_Softmax = 93,
+  RLX_OP_Sort = 94,
+  RLX_OP_SplineActivation = 95,
+  RLX_OP_SplineActivationBackwardCoeff = 96,
+  RLX_OP_SplineActivationBackwardX = 97,
+  RLX_OP_StopGradient = 98,
+  RLX_OP_Tile = 99,
+  RLX_OP_TopK = 100,
+  RLX_OP_TransformRegion = 101,
+  RLX_OP_Transpose = 102,
+  RLX_OP_Trilu = 103,
+  RLX_OP_Where = 104,
+  RLX_OP_While = 105,
+  RLX_NUM_OPS = 105 /* numbers are 1 to RLX_NUM_OPS */
 } rlx_op;
 
 static const char *const rlx_op_names[RLX_NUM_OPS + 1] = {
     "", "Activation", "ActivationBackward", "AdaLayerNorm", "ArgMax", "ArgMin", "ArgSort", "Attention", "AxialRope2d",
     "BatchElementwiseRegion", "BatchNormInference", "Binary", "Cast", "Clamp", "Compare", "ComplexNormSq",
     "ComplexNormSqBackward", "Concat", "Conjugate", "Constant", "Conv", "Conv3d", "ConvTranspose2d", "ConvTranspose3d",
-    "Copy", "CumMax", "CumProd", "Cumsum", "CumsumBackward", "DequantMatMul", "DequantMoEWeights", "Dequantize",
-    "DotGeneral", "DoubleSingle", "DynamicUpdateSlice", "ElementwiseRegion", "Expand", "Fft", "Fma", "FusedConvBiasAct",
-    "FusedMatMulBiasAct", "FusedMatMulResidual", "FusedResidualLN", "FusedResidualRmsNorm", "FusedSwiGLU",
-    "GatedResidual", "Gather", "GatherBackward", "GatherElements", "GatherNd", "GroupNorm", "Gru", "Histogram", "If",
-    "Im2Col", "Input", "Interpolate3d", "KvAppend", "LayerNorm", "LayerNorm2d", "Lstm", "MatMul", "MatMulRegion",
-    "Narrow", "OneHot", "Pad", "Param", "Pool", "QConv2d", "QMatMul", "QMatMulRegion", "Quantize", "Reduce",
-    "ReduceRegion", "ReluBackward", "Reshape", "Resize", "ResizeNearest2x", "Reverse", "RmsNorm", "RngNormal",
+    "Copy", "CumMax", "CumProd", "Cumsum", "CumsumBackward", "DequantMatMul", "DequantMatMulRegion", "DequantMoEWeights",
+    "Dequantize", "DotGeneral", "DoubleSingle", "DynamicUpdateSlice", "ElementwiseRegion", "Expand", "Fft", "Fma",
+    "FusedConvBiasAct", "FusedMatMulBiasAct", "FusedMatMulResidual", "FusedResidualLN", "FusedResidualRmsNorm",
+    "FusedSwiGLU", "GatedResidual", "Gather", "GatherBackward", "GatherElements", "GatherNd", "GroupNorm", "Gru",
+    "Histogram", "If", "Im2Col", "Input", "Interpolate3d", "KvAppend", "LayerNorm", "LayerNorm2d", "Lstm", "MatMul",
+    "MatMulRegion", "Narrow", "OneHot", "Pad", "Param", "Pool", "QConv2d", "QMatMul", "QMatMulRegion", "Quantize",
+    "Reduce", "ReduceRegion", "ReluBackward", "Reshape", "Resize", "ResizeNearest2x", "Reverse", "RmsNorm", "RngNormal",
     "RngUniform", "Rnn", "Roll", "Rope", "RoundToFormat", "Sample", "Scan", "ScatterAdd", "ScatterElements", "ScatterNd",
     "Slice", "Softmax", "Sort", "SplineActivation", "SplineActivationBackwardCoeff", "SplineActivationBackwardX",
     "StopGradient", "Tile", "TopK", "TransformRegion", "Transpose", "Trilu", "Where", "While",
@@ -421,6 +422,15 @@ typedef struct rlx_DequantMatMulAttrs {
   int64_t bits;
   int64_t compute; /* rlx_Compute */
 } rlx_DequantMatMulAttrs;
+
+typedef struct rlx_DequantMatMulRegionAttrs {
+  rlx_graph body;
+  int64_t scheme; /* rlx_Scheme */
+  int64_t block_size;
+  int64_t w_layout; /* rlx_WeightLayout */
+  int64_t bits;
+  int64_t compute; /* rlx_Compute */
+} rlx_DequantMatMulRegionAttrs;
 
 typedef struct rlx_DequantMoEWeightsAttrs {
   int64_t scheme; /* rlx_Scheme */
@@ -948,6 +958,8 @@ static const uint32_t rlx_in_Cumsum[] = {0x07ffc};
 static const uint32_t rlx_in_CumsumBackward[] = {0x07ffc};
 static const uint16_t rlx_enums_DequantMatMul[] = {33, 2, 2};
 static const uint32_t rlx_in_DequantMatMul[] = {0x01c00, 0x18144, 0x09c40, 0x01c00};
+static const uint16_t rlx_enums_DequantMatMulRegion[] = {33, 2, 2};
+static const uint32_t rlx_in_DequantMatMulRegion[] = {0x01c00, 0x18144, 0x09c40, 0x01c00, 0x03ffe};
 static const uint16_t rlx_enums_DequantMoEWeights[] = {33};
 static const uint32_t rlx_in_DequantMoEWeights[] = {0x00040};
 static const uint32_t rlx_in_Dequantize[] = {0x000dc, 0x03c00, 0x000dc};
@@ -1072,6 +1084,7 @@ static const rlx_op_info rlx_op_table[RLX_NUM_OPS + 1] = {
     {"ibb", 0, rlx_in_Cumsum, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* Cumsum */
     {"ibb", 0, rlx_in_CumsumBackward, 0x0, 0x0, 24, 1, 1, 1, 1, 0}, /* CumsumBackward */
     {"eieie", rlx_enums_DequantMatMul, rlx_in_DequantMatMul, 0xc, 0x0, 40, 2, 4, 4, 1, 0}, /* DequantMatMul */
+    {"geieie", rlx_enums_DequantMatMulRegion, rlx_in_DequantMatMulRegion, 0xc, 0x0, 64, 2, 65535, 5, 255, 0}, /* DequantMatMulRegion */
     {"eiid", rlx_enums_DequantMoEWeights, rlx_in_DequantMoEWeights, 0x0, 0x0, 32, 1, 1, 1, 1, 0}, /* DequantMoEWeights */
     {"oid", 0, rlx_in_Dequantize, 0x4, 0x0, 32, 2, 3, 3, 1, 0}, /* Dequantize */
     {"IIIId", 0, rlx_in_DotGeneral, 0x0, 0x3, 72, 2, 2, 2, 1, 0}, /* DotGeneral */

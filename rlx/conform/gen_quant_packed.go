@@ -2,6 +2,7 @@ package conform
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/internal/ref"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
@@ -10,6 +11,7 @@ import (
 
 func init() {
 	generate(dequantMatMul, "DequantMatMul")
+	generate(dequantMatMulRegions, "DequantMatMulRegion")
 	generate(dequantMoEWeights, "DequantMoEWeights")
 }
 
@@ -98,8 +100,63 @@ func dequantMatMul(m *maker) {
 	}
 }
 
+// dequantMatMulRegions makes few cases of what dequantMatMul tests, with bodies behind them whose errors are those of the product: more where products run
+// in blocks.
+func dequantMatMulRegions(m *maker) {
+	form := func(f func(y, x ir.Value) []ir.Value) body {
+		return body{2, func(_ *ir.Graph, in []ir.Value) []ir.Value { return f(in[0], op.Cast(in[1], in[0].DType())) }}
+	}
+	forms := []body{
+		form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Add(y, x)} }),
+		form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Cast(op.Max(op.Neg(y), x), ir.F16)} }), // no result has room for the product
+		form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Sub(x, y), x, op.Cast(y, ir.F16), op.Eq(x, x)} }),
+	}
+	if m.dtype != ir.F32 { // a product that is rounded the other way may be nothing but selected
+		forms = []body{
+			form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Max(y, x)} }),
+			form(func(y, _ ir.Value) []ir.Value { return []ir.Value{op.Eq(y, y)} }),
+			form(func(y, x ir.Value) []ir.Value { return []ir.Value{op.Neg(y), x, op.Eq(x, x)} }),
+		}
+	}
+	s := op.Scheme(m.enums["scheme"])
+	count := 1
+	if m.dtype == ir.F32 && m.enums["w_layout"] == "kn" && m.enums["compute"] == "f32" && (s == "int8_block" || s == "int8_block_asym") {
+		count = 6
+	}
+	for i := range count {
+		turn := m.turn + i
+		k, n := []int64{33, 300, 64, 1, 100, 0}[turn%6], []int64{40, 1, 33, 65, 100}[turn%5]
+		x := [][]int64{{5, k}, {1, k}, {2, 3, k}, {k}, {40, k}, {0, k}}[(turn+turn/6)%6]
+		a, in := m.packedOperands(x, k, n)
+		a["body"] = forms[turn%3].graph()
+		rows := dims(1)
+		if len(x) > 1 {
+			rows = dims(x[len(x)-2], 1)
+		}
+		side := [][]int64{{n}, rows, {}, append(slices.Clone(x[:len(x)-1]), n)}[turn%4]
+		in = append(in, m.rng.few(m.partner(ir.Real|ir.Set(ir.Bool)), side))
+		c := m.add(a, in...)
+		c.fixed = true
+		c.sizes = func(c *rowCase) []float64 {
+			sums := packedSizes(c)
+			for i := range sums {
+				sums[i] += 2 // of few
+			}
+			return sums
+		}
+	}
+}
+
 // packed makes one case of K k and N n; k is rounded up to what the scheme can hold.
 func (m *maker) packed(x []int64, k, n int64) {
+	a, in := m.packedOperands(x, k, n)
+	c := m.add(a, in...)
+	c.fixed = true
+	c.sizes = packedSizes
+}
+
+// packedOperands are those of a product, and the attributes that say how they lie; x gets the last axis that they have.
+func (m *maker) packedOperands(x []int64, k, n int64) (attrs, []*ir.Tensor) {
 	s := op.Scheme(m.enums["scheme"])
 	a := attrs{}
 	in := make([]*ir.Tensor, 4)
@@ -122,9 +179,7 @@ func (m *maker) packed(x []int64, k, n int64) {
 	if (m.turn+len(m.cases))%4 == 3 {
 		in[0] = m.rng.odd(m.dtype, x)
 	}
-	c := m.add(a, in...)
-	c.fixed = true
-	c.sizes = packedSizes
+	return a, in
 }
 
 // packedSizes are the sums of |x| |W|; W is the product with the identity.
@@ -139,7 +194,12 @@ func packedSizes(c *rowCase) []float64 {
 		}
 		return 0
 	})
-	w, err := ref.Apply(c.row, c.attrs, append([]*ir.Tensor{unit}, in[1:]...), []ir.Type{{DType: ir.F32, Shape: ir.Dims(k, cols)}})
+	row, a := c.row, c.attrs
+	if r, ok := a.(*op.DequantMatMulRegionAttrs); ok {
+		p := r.Product()
+		row, a = op.DequantMatMulRow(), &p
+	}
+	w, err := ref.Apply(row, a, append([]*ir.Tensor{unit}, in[1:4]...), []ir.Type{{DType: ir.F32, Shape: ir.Dims(k, cols)}})
 	if err != nil || k == 0 || cols == 0 {
 		return nil
 	}

@@ -135,14 +135,15 @@ func broadcasts(p, x []ir.Dim) bool {
 func CopyRow() *ir.Row { return copyOp.Row() }
 
 // The rows that passes ask backends for before they write them.
-func ElementwiseRegionRow() *ir.Row { return elementwiseRegion.Row() }
-func ReduceRegionRow() *ir.Row      { return reduceRegion.Row() }
-func MatMulRegionRow() *ir.Row      { return matMulRegion.Row() }
-func QMatMulRegionRow() *ir.Row     { return qMatMulRegion.Row() }
-func FusedConvRow() *ir.Row         { return fusedConv.Row() }
-func AttentionRow() *ir.Row         { return attention.Row() }
-func RopeRow() *ir.Row              { return rope.Row() }
-func FusedSwiGLURow() *ir.Row       { return fusedSwiGLU.Row() }
-func DequantMatMulRow() *ir.Row     { return dequantMatMul.Row() }
-func GatherRow() *ir.Row            { return gather.Row() }
-func ReshapeRow() *ir.Row           { return reshape.Row() }
+func ElementwiseRegionRow() *ir.Row   { return elementwiseRegion.Row() }
+func ReduceRegionRow() *ir.Row        { return reduceRegion.Row() }
+func MatMulRegionRow() *ir.Row        { return matMulRegion.Row() }
+func QMatMulRegionRow() *ir.Row       { return qMatMulRegion.Row() }
+func FusedConvRow() *ir.Row           { return fusedConv.Row() }
+func AttentionRow() *ir.Row           { return attention.Row() }
+func RopeRow() *ir.Row                { return rope.Row() }
+func FusedSwiGLURow() *ir.Row         { return fusedSwiGLU.Row() }
+func DequantMatMulRow() *ir.Row       { return dequantMatMul.Row() }
+func DequantMatMulRegionRow() *ir.Row { return dequantMatMulRegion.Row() }
+func GatherRow() *ir.Row              { return gather.Row() }
+func ReshapeRow() *ir.Row             { return reshape.Row() }

@@ -2,6 +2,7 @@ package op
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
@@ -14,6 +15,21 @@ type DequantMatMulAttrs struct {
 	WLayout   WeightLayout `default:"kn" c:"C6"`
 	Bits      int64        `default:"4" c:"C6"`
 	Compute   Compute      `default:"f32" c:"C6"`
+}
+
+// DequantMatMulRegionAttrs are the attributes of DequantMatMulRegion: a body and those of DequantMatMul.
+type DequantMatMulRegionAttrs struct {
+	Body      *ir.Graph
+	Scheme    Scheme       `c:"C1"`
+	BlockSize int64        `default:"0" min:"0" c:"C6"`
+	WLayout   WeightLayout `default:"kn" c:"C6"`
+	Bits      int64        `default:"4" c:"C6"`
+	Compute   Compute      `default:"f32" c:"C6"`
+}
+
+// Product are the attributes of the product.
+func (a *DequantMatMulRegionAttrs) Product() DequantMatMulAttrs {
+	return DequantMatMulAttrs{a.Scheme, a.BlockSize, a.WLayout, a.Bits, a.Compute}
 }
 
 // DequantMoEWeightsAttrs are the attributes of DequantMoEWeights. NumExperts and RowLength (K) are needed for a flat bank.
@@ -50,6 +66,18 @@ func DequantMatMul(x, w, scale, zeroPoint ir.Value, a DequantMatMulAttrs) ir.Val
 	return dequantMatMul.Apply1(a, x, w, scale, zeroPoint)
 }
 
+var dequantMatMulRegion = declareRegion[DequantMatMulRegionAttrs]("DequantMatMulRegion")
+
+// DequantMatMulRegion is (y_1, ...) = body(x . W, x_1, ...): a product with a packed weight whose elements go through a body while they are in cache. It
+// means ElementwiseRegion of DequantMatMul bit for bit: the product is rounded to its dtype first.
+//
+// Operands: x, w, scale and zero_point as DequantMatMul, scale and zero_point the zero Value where the scheme has none; then each x_i, which broadcasts to
+// the shape of the product, which every result has. Dtypes of x: f16, bf16, f32. Errors: C1 to C7 as DequantMatMul, C8 shape of an x_i, C9 the body.
+func DequantMatMulRegion(a DequantMatMulRegionAttrs, x ...ir.Value) []ir.Value {
+	a.WLayout, a.Compute, a.Bits = cmp.Or(a.WLayout, "kn"), cmp.Or(a.Compute, "f32"), cmp.Or(a.Bits, 4)
+	return dequantMatMulRegion.Apply(a, x...)
+}
+
 func init() {
 	dequantMatMul.Define(ir.Def[DequantMatMulAttrs]{
 		Doc: "x times a packed weight",
@@ -60,6 +88,16 @@ func init() {
 		Infer:     inferDequantMatMul,
 		Decompose: decomposeDequantMatMul,
 		Tol:       ir.Tolerance{Ulp: 32, Abs: 1e-6},
+	})
+	dequantMatMulRegion.Define(ir.Def[DequantMatMulRegionAttrs]{
+		Doc:       "an elementwise body over the elements of a product with a packed weight",
+		In:        append(slices.Clone(dequantMatMul.Row().In), ir.Any("x_i", regional)),
+		Results:   []string{"y..."},
+		Bits:      ir.Fused,
+		DTypeC:    "C7",
+		Infer:     inferDequantMatMulRegion,
+		Decompose: decomposeDequantMatMulRegion,
+		Tol:       ir.Tolerance{Ulp: 64, Abs: 1e-6},
 	})
 	dequantMoEWeights.Define(ir.Def[DequantMoEWeightsAttrs]{
 		Doc:    "packed experts to floats [E, K, N]",
@@ -105,14 +143,32 @@ func inferDequantMoEWeights(t *ir.Infer, a *DequantMoEWeightsAttrs) {
 }
 
 func inferDequantMatMul(t *ir.Infer, a *DequantMatMulAttrs) {
+	if y := packedProduct(t, a); t.OK() {
+		t.Out(y)
+	}
+}
+
+// packedProduct is the type of the product of operands 0 and 1, where t is OK.
+func packedProduct(t *ir.Infer, a *DequantMatMulAttrs) ir.Type {
 	x := t.Type(0)
 	last := len(x.Shape) - 1
 	if !t.Need(last >= 0, "C7", "x has rank 0, expected 1 or more") {
-		return
+		return x
 	}
-	if n := (packed{t, a, x.Shape[last]}).columns(); t.OK() {
-		t.Out(ir.Type{DType: x.DType, Shape: append(append([]ir.Dim{}, x.Shape[:last]...), n)})
+	n := packed{t, a, x.Shape[last]}.columns()
+	return ir.Type{DType: x.DType, Shape: append(append([]ir.Dim{}, x.Shape[:last]...), n)}
+}
+
+func inferDequantMatMulRegion(t *ir.Infer, a *DequantMatMulRegionAttrs) {
+	p := a.Product()
+	if y := packedProduct(t, &p); t.OK() {
+		a.Body = bodyBehind(t, a.Body, y, 4, "C8", "C9")
 	}
+}
+
+func decomposeDequantMatMulRegion(n *ir.Node, a *DequantMatMulRegionAttrs) []ir.Value {
+	y := dequantMatMul.Apply1(a.Product(), n.In[:4]...)
+	return spliceBody(n, a.Body, slices.Concat([]ir.Value{y}, n.In[4:]), n.Types[0].Shape)
 }
 
 // decomposeDequantMatMul covers the int schemes, and fp8 weights of their own dtype: the others would need their bits taken apart.

@@ -358,20 +358,21 @@ func inferMatMulRegion(t *ir.Infer, a *MatMulRegionAttrs) {
 	d, ok := productDType(t, a.Dtype)
 	shape, ok2 := matMulShape(t)
 	if ok && ok2 && t.OK() {
-		a.Body = bodyBehind(t, a.Body, ir.Type{DType: d, Shape: shape})
+		a.Body = bodyBehind(t, a.Body, ir.Type{DType: d, Shape: shape}, 2, "C3", "C4")
 	}
 }
 
-// bodyBehind infers the results of a body behind a product; it gives the body as regionBody does. Operands 0 and 1 are the product's.
-func bodyBehind(t *ir.Infer, body *ir.Graph, product ir.Type) *ir.Graph {
-	types := slices.Concat([]ir.Type{product}, t.Types(2, t.Len()))
-	body, ok := regionBody(t, body, types, "C4", "C4")
+// bodyBehind infers the results of a body behind a product; it gives the body as regionBody does. The first `operands` are the product's; shapeC and
+// bodyC are the constraints for shapes of the others and for the body.
+func bodyBehind(t *ir.Infer, body *ir.Graph, product ir.Type, operands int, shapeC, bodyC string) *ir.Graph {
+	types := slices.Concat([]ir.Type{product}, t.Types(operands, t.Len()))
+	body, ok := regionBody(t, body, types, bodyC, bodyC)
 	if !ok {
 		return body
 	}
 	for i, x := range types[1:] {
 		all, ok := ir.Broadcast(product.Shape, x.Shape)
-		t.Need(ok && same(all, product.Shape), "C3", "x %d has shape %v, expected one that broadcasts to %v", i, x.Shape, product.Shape)
+		t.Need(ok && same(all, product.Shape), shapeC, "x %d has shape %v, expected one that broadcasts to %v", i, x.Shape, product.Shape)
 	}
 	t.Out(results(body, product.Shape)...)
 	return body
@@ -387,7 +388,7 @@ func inferQMatMulRegion(t *ir.Infer, a *QMatMulRegionAttrs) {
 	checkZero(t, "x_zero_point", a.XZeroPoint, t.Type(0).DType, "C2")
 	checkZero(t, "w_zero_point", a.WZeroPoint, t.Type(1).DType, "C2")
 	if ok && t.OK() {
-		a.Body = bodyBehind(t, a.Body, ir.Type{DType: ir.I32, Shape: shape})
+		a.Body = bodyBehind(t, a.Body, ir.Type{DType: ir.I32, Shape: shape}, 2, "C3", "C4")
 	}
 }
 

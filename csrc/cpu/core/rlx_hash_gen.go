@@ -6,4 +6,4 @@ package core
 
 // kernelsHash is the hash of the kernels.h of every family: it makes a change of them
 // visible to the Go build cache.
-const kernelsHash = "50772f94eebe2d7620b29827cbee1f85"
+const kernelsHash = "7dae2b762e11444db6d15503ae2da7c5"

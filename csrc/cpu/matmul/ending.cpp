@@ -8,6 +8,7 @@ namespace matmul {
 namespace {
 
 constexpr int64_t LEAST_ROW = 256;  // elements: shorter rows are ended several at once
+constexpr int64_t PRODUCT = 0;      // the number of operand 0 of a body, as Region::number gives it
 
 bool is(const Operand &o, uint32_t slot, uint32_t index) { return o.slot == slot && o.index == index; }
 
@@ -23,14 +24,17 @@ bool reads_late(const rlx_program &body, uint32_t k) {
   return false;
 }
 
-// Which operand of a command the value of the one before is, if the other may be a step's: -1 if not.
+// The commands in front of the first step: the cast of a product of codes.
+uint32_t casts_of(const rlx_program &body) { return body.num_commands > 0 && body.command(0).op == RLX_OP_Cast; }
+
+// Which operand of a command the value of the one before is, of the first one the product, if the other may be a step's: -1 if not.
 int scaled_operand(const rlx_program &body, uint32_t i) {
   const Command &b = body.command(i);
   if (b.op != RLX_OP_Binary || b.in[0].dtype != RLX_F32 || b.out[0].dtype != RLX_F32) return -1;
-  const int64_t fn = static_cast<const rlx_BinaryAttrs *>(b.attrs)->fn, before = body.command(i - 1).detail[0];
+  const int64_t fn = static_cast<const rlx_BinaryAttrs *>(b.attrs)->fn, before = i > 0 ? body.command(i - 1).detail[0] : PRODUCT;
   if (fn != rlx_BinaryFn_mul && fn != rlx_BinaryFn_add) return -1;
   for (int k = 0; k < 2; k++)
-    if (const uint32_t slot = b.in[1 - k].slot; b.detail[1 + k] == before && (slot == RLX_INPUT || slot == RLX_CONST)) return k;
+    if (const uint32_t slot = b.in[1 - k].slot; b.detail[1 + k] == before && b.detail[2 - k] != PRODUCT && (slot == RLX_INPUT || slot == RLX_CONST)) return k;
   return -1;
 }
 
@@ -47,9 +51,10 @@ bool step_strides(const region::Region &r, uint32_t j, ScaleStep *step) {
 bool is_scaling(const Command &c, const region::Region &r) {
   const rlx_program &body = *r.body;
   const uint32_t last = body.num_commands - 1;
-  if (c.num_out != 1 || body.num_commands > 1 + MAX_SCALE_STEPS || r.box.rank == 0 || r.box.dims[r.box.rank - 1] < 2) return false;
-  if (!is(body.command(0).in[0], RLX_INPUT, 0) || r.first->dtype != RLX_I32 || body.command(0).out[0].dtype != RLX_F32) return false;
-  for (uint32_t i = 1; i <= last; i++) {
+  const uint32_t casts = casts_of(body);
+  if (c.num_out != 1 || body.num_commands > casts + MAX_SCALE_STEPS || r.box.rank == 0 || r.box.dims[r.box.rank - 1] < 2) return false;
+  if (casts == 0 ? r.first->dtype != RLX_F32 : !is(body.command(0).in[0], RLX_INPUT, 0) || r.first->dtype != RLX_I32 || body.command(0).out[0].dtype != RLX_F32) return false;
+  for (uint32_t i = casts; i <= last; i++) {
     const int k = scaled_operand(body, i);
     if (k < 0) return false;
     ScaleStep step;
@@ -58,8 +63,8 @@ bool is_scaling(const Command &c, const region::Region &r) {
   return is(body.command(last).out[0], RLX_OUTPUT, 0);
 }
 
-// The mark lies with the cast, which the region leaves free.
-bool begins_with_cast(const rlx_program &body) { return body.num_commands > 0 && body.command(0).op == RLX_OP_Cast; }
+// The mark lies with the first command, if that may be of a scaling: the region leaves the place free where there are at most two operands.
+bool has_mark(const rlx_program &body) { return body.num_commands > 0 && (body.command(0).op == RLX_OP_Cast || body.command(0).op == RLX_OP_Binary); }
 
 void scale_block(const Ending &e, int64_t at, int64_t m, int64_t n, int64_t row) {
   const Scaling &s = *e.scaling;
@@ -67,7 +72,7 @@ void scale_block(const Ending &e, int64_t at, int64_t m, int64_t n, int64_t row)
   const float *operands[MAX_SCALE_STEPS];
   for (int64_t end = at + m * row; at < end && !e.call.stopped(); at += row) {
     for (int k = 0; k < s.steps; k++) operands[k] = s.step[k].data + at / row * s.step[k].row + at % row * s.step[k].column;
-    s.run(s, operands, s.product + at, y + at, n);
+    s.run(s, operands, s.product + at * 4, y + at, n);
   }
 }
 
@@ -75,12 +80,13 @@ void scale_block(const Ending &e, int64_t at, int64_t m, int64_t n, int64_t row)
 
 bool scaling_of(const Call &c, const region::Region &r, const void *product, Scaling *s) {
   const rlx_program &body = *r.body;
-  if (!begins_with_cast(body) || body.command(0).detail[3] == 0) return false;
-  s->steps = int(body.num_commands) - 1, s->product = static_cast<const int32_t *>(product);
+  if (!has_mark(body) || body.command(0).detail[3] == 0) return false;
+  const uint32_t casts = casts_of(body);
+  s->steps = int(body.num_commands - casts), s->codes = casts != 0, s->product = static_cast<const char *>(product);
   s->run = of_isa<scale_row_generic, scale_row_avx2, scale_row_avx512, scale_row_neon>(isa_active());
   for (int i = 0; i < s->steps; i++) {
-    const Command &b = body.command(uint32_t(i) + 1);
-    const Operand &o = b.in[1 - scaled_operand(body, uint32_t(i) + 1)];
+    const Command &b = body.command(uint32_t(i) + casts);
+    const Operand &o = b.in[1 - scaled_operand(body, uint32_t(i) + casts)];
     ScaleStep &step = s->step[i] = {};
     step.add = static_cast<const rlx_BinaryAttrs *>(b.attrs)->fn == rlx_BinaryFn_add;
     if (o.slot == RLX_INPUT) step_strides(r, o.index, &step);
@@ -96,17 +102,17 @@ Operand product_operand(const Command &c, uint32_t dtype) {
   return o;
 }
 
-region::Region ending_of(const Command &c, const Operand &product) {
-  region::Region r(c, c.num_in - 1);
+region::Region ending_of(const Command &c, const Operand &product, uint32_t operands) {
+  region::Region r(c, c.num_in - operands + 1);
   r.box = region::box_of(product);
   r.first = &product;
-  r.shift = 1;
+  r.shift = operands - 1;
   return r;
 }
 
 int32_t number_ending(region::Region *r, Command *c) {
   const int32_t code = r->number(*c);
-  if (code == RLX_OK && begins_with_cast(*r->body)) r->body->command(0).detail[3] = is_scaling(*c, *r);
+  if (code == RLX_OK && has_mark(*r->body)) r->body->command(0).detail[3] = is_scaling(*c, *r);
   const int64_t row = r->box.rank > 0 ? r->box.dims[r->box.rank - 1] : 1;
   // No tile goes beyond its row then: what is repeated in each row is read where it lies.
   if (code == RLX_OK && row >= LEAST_ROW && row < r->tile && row % 16 == 0) c->detail[3] = r->tile = row;
@@ -127,6 +133,10 @@ void end_block(const Ending &e, int64_t at, int64_t m, int64_t n, int64_t row, i
   for (int64_t i = 0; i < m; i++, at += row)
     for (int64_t j = 0; j < n && !e.call.stopped(); j += e.region.tile)
       e.region.run(table, e.results, at + j, n - j < e.region.tile ? n - j : e.region.tile, at + j);
+}
+
+void end_gemm_block(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *, int64_t c_rs, int slot) {
+  end_block(*static_cast<const Ending *>(ctx), c_offset + i0 * c_rs + j0, m, n, c_rs, slot);
 }
 
 }  // namespace matmul

@@ -25,6 +25,7 @@ constexpr int64_t kAheadPanels = 4;        // of B, where each row is on a page 
 constexpr int64_t kPackedAColumns = 128;   // columns of a unit that pay for packing its rows of A
 constexpr int64_t kPageFloats = 1024;
 constexpr int64_t kWidenDepth = 128;       // a panel that was just widened stays in the first-level cache
+constexpr int64_t kWidenRowsDepth = 192;   // the same under several row panels
 constexpr int64_t kStridedDepth = 8;       // such rows often fall into one cache set: no more than its ways
 
 int64_t round16(int64_t floats) { return (floats + 15) & ~INT64_C(15); }
@@ -306,7 +307,7 @@ void gemm_f32_plan(GemmF32 *g, int threads) {
   const bool in_place = !held && g->row_panels == 1 && g->b_cs == 1;
   int64_t depth = kDepth;
   if (in_place && g->b_rs >= kPageFloats) depth = height <= 4 ? kStridedDepth : 8 * kStridedDepth;
-  else if (g->widen != nullptr) depth = kWidenDepth;
+  else if (g->widen != nullptr) depth = g->row_panels == 1 ? kWidenDepth : kWidenRowsDepth;
   else if (g->row_panels == 1 && g->packed_b != nullptr) depth = max64(kDepth, kThinDepthFloats / height);
   g->kc = max64(1, ceil_div(g->k, ceil_div(max64(g->k, 1), depth)));  // blocks of one depth, or nearly so
   g->row_block = min64(g->row_panels, max64(1, kRowBlockFloats / (height * g->kc)));

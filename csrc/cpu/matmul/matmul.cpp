@@ -59,10 +59,6 @@ void matmul_f32(const Call &c, Range) {
 
 namespace {
 
-void finish(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *, int64_t c_rs, int slot) {
-  end_block(*static_cast<const Ending *>(ctx), c_offset + i0 * c_rs + j0, m, n, c_rs, slot);
-}
-
 // One column is a row of the transposed product, which has no blocks: the body follows then.
 bool in_blocks(const Command &c) {
   Product p;
@@ -81,7 +77,7 @@ int32_t matmul_region_f32_prepare(Prepare &prepare) {
   if ((code = pack_constant_b(prepare, int(gemm_panel_cols()), sizeof(float), RLX_F32, pack)) != RLX_OK) return code;
   for (int threads = 1; threads <= prepare.max_threads; threads++) {
     GemmF32 g = {};
-    if (in_blocks(c)) g.finish = finish;
+    if (in_blocks(c)) g.finish = end_gemm_block;
     plan(c, threads, &g);
     const int64_t bytes = align64(r.bytes(threads)) + align64(g.scratch_bytes);
     if (bytes > c.scratch) c.scratch = bytes;
@@ -95,14 +91,16 @@ void matmul_region_f32(const Call &c, Range) {
   if (product.count == 0) return;
   region::Region r = ending_of(*c.cmd, product);
   char *scratch = static_cast<char *>(c.scratch), *const *results = reinterpret_cast<char *const *>(c.out_data);
+  Scaling scaling;
   Ending e = {c, r, results};
   GemmF32 g = {};
-  if (in_blocks(*c.cmd)) g.finish = finish, g.finish_ctx = &e;
+  if (in_blocks(*c.cmd)) g.finish = end_gemm_block, g.finish_ctx = &e;
   g.a = c.in_ptr<float>(0), g.b = c.in_ptr<float>(1);
   const int k = result_for_product(*c.cmd, product);
   g.c = k >= 0 ? c.out_ptr<float>(k) : reinterpret_cast<float *>(scratch + c.cmd->scratch - align64(product.count * int64_t(sizeof(float))));
   float *y = g.c;
-  r.open(scratch, [&](uint32_t j) { return j == 0 ? y : c.in_data[j + 1]; });
+  if (g.finish != nullptr && scaling_of(c, r, y, &scaling)) e.scaling = &scaling;
+  else r.open(scratch, [&](uint32_t j) { return j == 0 ? y : c.in_data[j + 1]; });
   plan(*c.cmd, c.threads(), &g);
   gemm_f32(c.pool(), c.threads(), &g, scratch + align64(r.bytes(c.threads())), c.cancel());
   if (g.finish == nullptr && !c.stopped()) region::run_all(c, r, results);

@@ -91,12 +91,19 @@ void sides_of(const Call &c, Packed *p) {
 
 }  // namespace
 
+rlx_DequantMatMulAttrs product_attrs(const Command &c) {
+  if (c.op == RLX_OP_DequantMatMul) return *static_cast<const rlx_DequantMatMulAttrs *>(c.attrs);
+  const rlx_DequantMatMulRegionAttrs &a = *static_cast<const rlx_DequantMatMulRegionAttrs *>(c.attrs);
+  return {a.scheme, a.block_size, a.w_layout, a.bits, a.compute};
+}
+
 Packed packed_of(const Call &c) {
-  const rlx_DequantMatMulAttrs &a = c.attrs<rlx_DequantMatMulAttrs>();
+  const rlx_DequantMatMulAttrs a = product_attrs(*c.cmd);
   Packed p;
   p.scheme = a.scheme;
   p.k = c.in(0).dims[c.in(0).rank - 1], p.n = c.out(0).dims[c.out(0).rank - 1];
-  p.w = c.in_ptr<uint8_t>(1), p.w_dtype = c.in(1).dtype;
+  p.w = c.in_ptr<uint8_t>(1), p.w_dtype = c.in(1).dtype, p.panels = static_cast<const uint8_t *>(c.cmd->packed);
+  p.y = c.out_ptr<void>(0), p.y_dtype = c.in(0).dtype;
   sides_of(c, &p);
   if (a.scheme < GGUF_SCHEMES) {
     const BlockSize b = gguf_blocks[a.scheme];
@@ -166,11 +173,10 @@ void decode_across(const Packed &p, int64_t k, int64_t j, int count, float *to) 
       for (int i = 0; i < count; i++) to[i] *= scale_at(p, side + i) * g;
       return;
     }
-  } else if (p.w_dtype == RLX_I8) {
-    const int8_t *w = reinterpret_cast<const int8_t *>(p.w) + first;
-    for (int i = 0; i < count; i++) to[i] = float(w[i]);
   } else {
-    for (int i = 0; i < count; i++) to[i] = float(p.w[first + i]);
+    const uint8_t *w = p.panels == nullptr ? p.w + first : p.panels + j * p.k + k * matmul::gemm_panel_cols();  // j begins a panel
+    if (p.w_dtype == RLX_I8) for (int i = 0; i < count; i++) to[i] = float(int8_t(w[i]));
+    else for (int i = 0; i < count; i++) to[i] = float(w[i]);
   }
   if (p.zero == nullptr && p.scale_dtype == RLX_F32) {
     const float z = zero_at(p, 0), *s = static_cast<const float *>(p.scale) + side;
@@ -181,7 +187,7 @@ void decode_across(const Packed &p, int64_t k, int64_t j, int count, float *to) 
 }
 
 bool on_engine(const Command &c) {
-  const rlx_DequantMatMulAttrs &a = *static_cast<const rlx_DequantMatMulAttrs *>(c.attrs);
+  const rlx_DequantMatMulAttrs a = product_attrs(c);
   return c.in[0].dtype == RLX_F32 && a.w_layout == rlx_WeightLayout_kn && (a.scheme == rlx_Scheme_int8_block || a.scheme == rlx_Scheme_int8_block_asym);
 }
 
@@ -194,27 +200,107 @@ void widen_panel(const void *packed, int64_t q, int64_t k0, int64_t kc, float *t
   }
 }
 
-void engine_plan(const Command &c, int threads, matmul::GemmF32 *g) {
+void engine_plan(const Command &c, int threads, const matmul::Ending *ending, matmul::GemmF32 *g) {
   g->k = c.in[0].dims[c.in[0].rank - 1], g->n = c.out[0].dims[c.out[0].rank - 1];
   g->m = g->n > 0 ? c.out[0].count / g->n : 0;
   g->a_rs = g->k, g->a_cs = 1, g->c_rs = g->n;
   g->widen = widen_panel;
+  if (ending != nullptr) g->finish = matmul::end_gemm_block, g->finish_ctx = const_cast<matmul::Ending *>(ending);
   matmul::gemm_f32_plan(g, threads);
 }
 
-// Halves are widened once.
-int32_t dequant_matmul_prepare(Prepare &prepare) {
-  Command &c = *prepare.cmd;
-  if (on_engine(c)) {
-    for (int threads = 1; threads <= prepare.max_threads; threads++) {
-      matmul::GemmF32 g = {};
-      engine_plan(c, threads, &g);
-      if (g.scratch_bytes > c.scratch) c.scratch = g.scratch_bytes;
+namespace {
+
+// Codes [k, n] on their way into panels.
+struct Panels {
+  const uint8_t *codes;
+  uint8_t *panels;
+  int64_t k, n, cols;
+};
+
+void pack_panels(void *ctx, int64_t begin, int64_t end, int) {
+  const Panels &j = *static_cast<const Panels *>(ctx);
+  for (int64_t q = begin; q < end; q++) {
+    const int64_t left = j.n - q * j.cols, n = left < j.cols ? left : j.cols;
+    uint8_t *to = j.panels + q * j.cols * j.k;
+    for (int64_t i = 0; i < j.k; i++, to += j.cols) {
+      std::memcpy(to, j.codes + i * j.n + q * j.cols, size_t(n));
+      std::memset(to + n, 0, size_t(j.cols - n));
     }
+  }
+}
+
+// The inverse of pack_panels; how is the columns of a panel.
+void unpack_panels(const Operand &w, const int64_t *how, const char *packed, char *raw) {
+  const int64_t k = w.dims[0], n = w.dims[1], cols = how[0];
+  for (int64_t j = 0; j < n; j += cols)
+    for (int64_t i = 0; i < k; i++, packed += cols) std::memcpy(raw + i * n + j, packed, size_t(n - j < cols ? n - j : cols));
+}
+
+// Constant codes in panels: rows of a panel follow each other in memory.
+int32_t pack_codes(Prepare &prepare) {
+  const Operand &w = prepare.cmd->in[1];
+  const Source codes = prepare.constant(prepare, 1);
+  if (!codes || w.count == 0) return RLX_OK;
+  Panels j = {nullptr, nullptr, w.dims[0], w.dims[1], matmul::gemm_panel_cols()};
+  const int64_t panels = (j.n + j.cols - 1) / j.cols;
+  const PackedForm form = {uint64_t(RLX_OP_DequantMatMul) << 32 | uint64_t(j.cols), panels * j.cols * j.k, unpack_panels, {j.cols}};
+  bool fresh = false;
+  prepare.cmd->packed = j.panels = static_cast<uint8_t *>(prepare.cache(prepare, 1, form, &fresh));
+  if (j.panels == nullptr) return RLX_NO_MEMORY;
+  if (!fresh) return RLX_OK;
+  j.codes = static_cast<const uint8_t *>(prepare.source(prepare, 1));
+  if (j.codes == nullptr) return RLX_NO_MEMORY;
+  parallel(prepare.pool, prepare.max_threads, panels, 1 + (1 << 16) / (j.k * j.cols), pack_panels, &j, nullptr);
+  return RLX_OK;
+}
+
+// The scratch of a product, with an ending or without. Halves are widened once.
+int32_t prepare_product(Prepare &prepare, bool ends, int64_t *scratch) {
+  Command &c = *prepare.cmd;
+  *scratch = 0;
+  if (!on_engine(c)) {
+    if (c.in[0].dtype != RLX_F32 && c.out[0].count != 0) *scratch = c.in[0].count * int64_t(sizeof(float));
     return RLX_OK;
   }
-  c.scratch = c.in[0].dtype == RLX_F32 || c.out[0].count == 0 ? 0 : c.in[0].count * int64_t(sizeof(float));
+  const int32_t code = pack_codes(prepare);
+  if (code != RLX_OK) return code;
+  for (int threads = 1; threads <= prepare.max_threads; threads++) {
+    matmul::GemmF32 g = {};
+    if (ends) g.finish = matmul::end_gemm_block;
+    engine_plan(c, threads, nullptr, &g);
+    if (g.scratch_bytes > *scratch) *scratch = g.scratch_bytes;
+  }
   return RLX_OK;
+}
+
+int64_t product_scratch(const Command &c, const Operand &product) {
+  return matmul::result_for_product(c, product) >= 0 ? 0 : align64(product.count * int64_t(rlx_dtype_sizes[product.dtype]));
+}
+
+}  // namespace
+
+int32_t dequant_matmul_prepare(Prepare &prepare) { return prepare_product(prepare, false, &prepare.cmd->scratch); }
+
+int32_t dequant_matmul_region_prepare(Prepare &prepare) {
+  Command &c = *prepare.cmd;
+  if (c.num_in < OPERANDS) return RLX_BAD_WORDS;
+  const Operand product = matmul::product_operand(c, c.in[0].dtype);
+  region::Region r = matmul::ending_of(c, product, OPERANDS);
+  int32_t code = matmul::number_ending(&r, &c);
+  if (code != RLX_OK || product.count == 0) return code;
+  int64_t bytes = 0;
+  if ((code = prepare_product(prepare, true, &bytes)) == RLX_OK) c.scratch = align64(r.bytes(prepare.max_threads)) + align64(bytes) + product_scratch(c, product);
+  return code;
+}
+
+PackedRegion::PackedRegion(const Call &c) : product(matmul::product_operand(*c.cmd, c.in(0).dtype)), r(matmul::ending_of(*c.cmd, product, OPERANDS)) {
+  char *at = static_cast<char *>(c.scratch);
+  const int k = matmul::result_for_product(*c.cmd, product);
+  y = k >= 0 ? c.out_ptr<void>(k) : at + c.cmd->scratch - product_scratch(*c.cmd, product);
+  scratch = at + align64(r.bytes(c.threads()));
+  scales = on_engine(*c.cmd) && matmul::scaling_of(c, r, y, &scaling);
+  if (!scales) r.open(at, [&](uint32_t j) { return j == 0 ? y : c.in_data[j + r.shift]; });
 }
 
 // Units are rows of packed bytes. Contract: bits of the formulas, rounded once to the result's dtype.

@@ -14,6 +14,7 @@ namespace {
 #include "../reduce/forms.h"
 #include "../conv/step.h"
 RLX_FN vf codes_at(const int8_t *p) { return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p))))}; }
+RLX_FN vf codes_at(const uint8_t *p) { return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p))))}; }
 #include "packed_x86.h"
 #include "codes_body.h"
 #include "rows_body.h"
@@ -24,6 +25,7 @@ RLX_FN vf among(vf table, vi i) { return {_mm512_permutexvar_ps(i.v, table.v)}; 
 }  // namespace
 
 void dequant_matmul_avx512(const Call &c, Range) { dequant_matmul(c); }
+void dequant_matmul_region_avx512(const Call &c, Range) { dequant_matmul_region(c); }
 
 RLX_TARGET_END
 

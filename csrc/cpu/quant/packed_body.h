@@ -1,4 +1,4 @@
-// packed_body.h: DequantMatMul. Weights in rows: rows_body.h. Weights that lie as [k, n] are decoded a chunk at a time and used for all rows of a
+// packed_body.h: DequantMatMul and DequantMatMulRegion. Weights in rows: rows_body.h. Weights that lie as [k, n] are decoded a chunk at a time and used for all rows of a
 // block of x. Contract of these: products of f32, summed in f32 over chunks of 256 along k and in f64 over the chunks, in one order for every split; on
 // the GEMM engine in f32 over all of k. Text for the anonymous namespace of an instruction set, after vec_<isa>.h, forms.h, step.h and rows_body.h.
 
@@ -51,57 +51,84 @@ void across_units(void *ctx, int64_t begin, int64_t end, int) {
         for (int i = 0; i < n; i++) sums[r][i] += double(part[r][i]);
     }
     for (int r = 0; r < rows; r++)
-      for (int i = 0; i < n; i++) put_sum(*j.c, (first + r) * p.n + column + i, sums[r][i]);
+      for (int i = 0; i < n; i++) put_sum(p, (first + r) * p.n + column + i, sums[r][i]);
   }
 }
 
-// Rows of one panel that share their scales and zeros: codes times the scales, or minus the zeros first.
-template <bool Zeros> RLX_FN void widen_rows(const int8_t *w, int64_t step, const float *scale, const float *zero, int64_t rows, float *to) {
-  const vf s0 = load(scale), s1 = load(scale + LANES);
-  const vf z0 = Zeros ? load(zero) : s0, z1 = Zeros ? load(zero + LANES) : s1;
+// Rows of one panel that share their scales and zeros: codes times the scales, or minus the zeros first. Those `ahead` bytes further on come next.
+template <bool Zeros, class Code>
+RLX_FN void widen_rows(const Code *w, int64_t step, int64_t ahead, const float *scale, const float *zero, int64_t n, int64_t rows, float *to) {
+  const int first = n < LANES ? int(n) : LANES, second = n >= 2 * LANES ? LANES : n > LANES ? int(n) - LANES : 0;
+  const vf none = splat<vf>(0.0);
+  const vf s0 = first == LANES ? load(scale) : load_part(scale, first), s1 = second == LANES ? load(scale + LANES) : second == 0 ? none : load_part(scale + LANES, second);
+  const vf z0 = !Zeros ? none : first == LANES ? load(zero) : load_part(zero, first);
+  const vf z1 = !Zeros || second == 0 ? none : second == LANES ? load(zero + LANES) : load_part(zero + LANES, second);
+#pragma GCC unroll 4
   for (int64_t k = 0; k < rows; k++, w += step, to += 2 * LANES) {
+    __builtin_prefetch(w + ahead, 0, 2);
     const vf a = codes_at(w), b = codes_at(w + LANES);
     store(to, (Zeros ? a - z0 : a) * s0);
     store(to + LANES, (Zeros ? b - z1 : b) * s1);
   }
 }
 
-// Whole panels of i8 codes with f32 sides, as most are, where a panel is two vectors wide; widen_panel does the others.
+template <class Code> void widen_codes(const Packed &p, const uint8_t *codes, int64_t step, int64_t ahead, int64_t j, int64_t k0, int64_t kc, float *to) {
+  const Code *w = reinterpret_cast<const Code *>(codes);
+  const float *scale = static_cast<const float *>(p.scale) + j, *zero = p.zero == nullptr ? nullptr : static_cast<const float *>(p.zero) + j;
+  for (int64_t k = k0, rows; k < k0 + kc; k += rows, w += rows * step, to += rows * 2 * LANES) {
+    const int64_t block = k / p.block, left = (block + 1) * p.block - k;
+    rows = left < k0 + kc - k ? left : k0 + kc - k;
+    if (p.zero != nullptr) widen_rows<true>(w, step, ahead, scale + block * p.n, zero + block * p.n, p.n - j, rows, to);
+    else widen_rows<false>(w, step, ahead, scale + block * p.n, scale, p.n - j, rows, to);
+  }
+}
+
+// Codes with f32 sides, as most are, where a panel is two vectors wide; widen_panel does the others. Of codes that lie as [k, n] whole panels.
 void widen(const void *packed, int64_t q, int64_t k0, int64_t kc, float *to) {
   const Packed &p = *static_cast<const Packed *>(packed);
   const int64_t cols = matmul::gemm_panel_cols(), j = q * cols;
-  if (p.w_dtype != RLX_I8 || p.scale_dtype != RLX_F32 || (p.zero != nullptr && p.zero_dtype != RLX_F32) || p.n - j < cols || cols != 2 * LANES)
+  if (p.scale_dtype != RLX_F32 || (p.zero != nullptr && p.zero_dtype != RLX_F32) || (p.panels == nullptr && p.n - j < cols) || cols != 2 * LANES)
     return widen_panel(packed, q, k0, kc, to);
-  const int8_t *w = reinterpret_cast<const int8_t *>(p.w) + k0 * p.n + j;
-  const float *scale = static_cast<const float *>(p.scale) + j, *zero = p.zero == nullptr ? nullptr : static_cast<const float *>(p.zero) + j;
-  for (int64_t k = k0, rows; k < k0 + kc; k += rows, w += rows * p.n, to += rows * cols) {
-    const int64_t block = k / p.block, left = (block + 1) * p.block - k;
-    rows = left < k0 + kc - k ? left : k0 + kc - k;
-    if (p.zero != nullptr) widen_rows<true>(w, p.n, scale + block * p.n, zero + block * p.n, rows, to);
-    else widen_rows<false>(w, p.n, scale + block * p.n, scale, rows, to);
-  }
+  const uint8_t *codes = p.panels == nullptr ? p.w + k0 * p.n + j : p.panels + j * p.k + k0 * cols;
+  const int64_t step = p.panels == nullptr ? p.n : cols, ahead = p.panels == nullptr ? cols : cols * p.k;  // the next panel's rows
+  (p.w_dtype == RLX_I8 ? widen_codes<int8_t> : widen_codes<uint8_t>)(p, codes, step, ahead, j, k0, kc, to);
 }
 
-void on_the_engine(const Call &c) {
-  const Packed p = packed_of(c);
-  matmul::GemmF32 g = {};
-  g.a = c.in_ptr<float>(0), g.c = c.out_ptr<float>(0), g.widen_ctx = &p;
-  engine_plan(*c.cmd, c.threads(), &g);
-  g.widen = widen;
-  matmul::gemm_f32(c.pool(), c.threads(), &g, c.scratch, c.cancel());
+// The product into p.y. Whether the ending, which may be null, has run over it too.
+bool multiply(const Call &c, const Packed &p, const matmul::Ending *ending, void *scratch) {
+  if (on_engine(*c.cmd)) {
+    matmul::GemmF32 g = {};
+    g.a = c.in_ptr<float>(0), g.c = static_cast<float *>(p.y), g.widen_ctx = &p;
+    engine_plan(*c.cmd, c.threads(), ending, &g);
+    g.widen = widen;
+    matmul::gemm_f32(c.pool(), c.threads(), &g, scratch, c.cancel());
+    return true;
+  }
+  Job j = {&c, p, c.out(0).count / p.n, 0, c.in_ptr<float>(0), static_cast<float *>(scratch)};
+  if (c.in(0).dtype != RLX_F32) {
+    c.parallel(j.m * p.k, 1 << 13, widen_units, &j);
+    j.x = j.wide;
+  }
+  if (p.rows) {
+    by_rows(c, p, j.x, j.m);
+  } else {
+    j.row_blocks = (j.m + CHUNK_ROWS - 1) / CHUNK_ROWS;
+    c.parallel(j.row_blocks * ((p.n + CHUNK_K - 1) / CHUNK_K), 1 + 32768 / (p.k * CHUNK_K + 1), across_units, &j);
+  }
+  return false;
 }
 
 void dequant_matmul(const Call &c) {
+  if (c.out(0).count != 0) multiply(c, packed_of(c), nullptr, c.scratch);
+}
+
+// DequantMatMulRegion: the body over blocks of the product on the engine, else behind it.
+void dequant_matmul_region(const Call &c) {
   if (c.out(0).count == 0) return;
-  if (on_engine(*c.cmd)) return on_the_engine(c);
-  Job j = {&c, packed_of(c), 0, 0, nullptr, static_cast<float *>(c.scratch)};
-  j.m = c.out(0).count / j.p.n;
-  j.x = c.in_ptr<float>(0);
-  if (c.in(0).dtype != RLX_F32) {
-    c.parallel(j.m * j.p.k, 1 << 13, widen_units, &j);
-    j.x = j.wide;
-  }
-  if (j.p.rows) return by_rows(c, j.p, j.x, j.m);
-  j.row_blocks = (j.m + CHUNK_ROWS - 1) / CHUNK_ROWS;
-  c.parallel(j.row_blocks * ((j.p.n + CHUNK_K - 1) / CHUNK_K), 1 + 32768 / (j.p.k * CHUNK_K + 1), across_units, &j);
+  const PackedRegion x(c);
+  Packed p = packed_of(c);
+  p.y = x.y;
+  char *const *results = reinterpret_cast<char *const *>(c.out_data);
+  const matmul::Ending e = {c, x.r, results, x.scales ? &x.scaling : nullptr};
+  if (!multiply(c, p, &e, x.scratch) && !c.stopped()) region::run_all(c, x.r, results);
 }

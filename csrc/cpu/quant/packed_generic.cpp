@@ -10,7 +10,7 @@ namespace {
 #include "../core/vec_generic.h"
 #include "../reduce/forms.h"
 #include "../conv/step.h"
-RLX_FN vf codes_at(const int8_t *w) {
+template <class Code> RLX_FN vf codes_at(const Code *w) {
   int32_t codes[LANES];
   for (int i = 0; i < LANES; i++) codes[i] = w[i];
   return to_f(load_i(codes));
@@ -29,6 +29,7 @@ RowForm form_of(int64_t scheme) { return form_of_rows(scheme); }
 }  // namespace
 
 void dequant_matmul_generic(const Call &c, Range) { dequant_matmul(c); }
+void dequant_matmul_region_generic(const Call &c, Range) { dequant_matmul_region(c); }
 
 }  // namespace quant
 }  // namespace rlx

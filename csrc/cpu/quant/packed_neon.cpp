@@ -17,6 +17,11 @@ RLX_FN vf codes_at(const int8_t *p) {
   std::memcpy(&w, p, sizeof w);
   return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(w))))))};
 }
+RLX_FN vf codes_at(const uint8_t *p) {
+  uint32_t w;
+  std::memcpy(&w, p, sizeof w);
+  return {vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(w))))))};
+}
 typedef uint8_t u8x16 __attribute__((vector_size(16)));
 RLX_FN float half_at(const uint8_t *p) {
   uint16_t h;
@@ -31,6 +36,7 @@ RowForm form_of(int64_t scheme) { return form_of_rows(scheme); }
 }  // namespace
 
 void dequant_matmul_neon(const Call &c, Range) { dequant_matmul(c); }
+void dequant_matmul_region_neon(const Call &c, Range) { dequant_matmul_region(c); }
 
 }  // namespace quant
 }  // namespace rlx

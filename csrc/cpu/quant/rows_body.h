@@ -110,11 +110,11 @@ RowForm form_of_rows(int64_t scheme) {
 
 RowForm form_of(int64_t scheme);  // with what an instruction set has of its own
 
-void put_sum(const Call &c, int64_t at, double v) {
-  switch (c.out(0).dtype) {
-    case RLX_F16: c.out_ptr<uint16_t>(0)[at] = elementwise::f16_from_f64(double(float(v))); break;
-    case RLX_BF16: c.out_ptr<uint16_t>(0)[at] = elementwise::bf16_from_f64(double(float(v))); break;
-    default: c.out_ptr<float>(0)[at] = float(v); break;
+void put_sum(const Packed &p, int64_t at, double v) {
+  switch (p.y_dtype) {
+    case RLX_F16: static_cast<uint16_t *>(p.y)[at] = elementwise::f16_from_f64(double(float(v))); break;
+    case RLX_BF16: static_cast<uint16_t *>(p.y)[at] = elementwise::bf16_from_f64(double(float(v))); break;
+    default: static_cast<float *>(p.y)[at] = float(v); break;
   }
 }
 
@@ -172,7 +172,7 @@ void row_panel(const RowJob &j, int64_t o, int64_t first, int64_t last) {
     }
   }
   for (int64_t i = first; i < last; i++)
-    for (int r = 0; r < rows; r++) put_sum(*j.c, i * p.n + o + r, double(sum(load(sums + ((i - first) * TILE_W + r) * LANES))));
+    for (int r = 0; r < rows; r++) put_sum(p, i * p.n + o + r, double(sum(load(sums + ((i - first) * TILE_W + r) * LANES))));
 }
 
 void row_units(void *ctx, int64_t begin, int64_t end, int) {
@@ -183,7 +183,7 @@ void row_units(void *ctx, int64_t begin, int64_t end, int) {
     if (j.m == 1 && j.form.one != nullptr && !j.c->stopped()) {
       float y[COLUMN_BLOCK];
       j.form.one(j.form, j.p, j.x, column, int(stop - column), y);
-      for (int64_t o = column; o < stop; o++) put_sum(*j.c, o, double(y[o - column]));
+      for (int64_t o = column; o < stop; o++) put_sum(j.p, o, double(y[o - column]));
       continue;
     }
     for (int64_t o = column; o < stop && !j.c->stopped(); o += TILE_W) row_panel(j, o, first, last);

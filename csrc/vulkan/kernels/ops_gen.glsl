@@ -270,6 +270,13 @@
 #define Compute_f32 0u
 #define Compute_int8 1u
 
+#define DequantMatMulRegion_body 0u
+#define DequantMatMulRegion_scheme 1u
+#define DequantMatMulRegion_block_size 2u
+#define DequantMatMulRegion_w_layout 3u
+#define DequantMatMulRegion_bits 4u
+#define DequantMatMulRegion_compute 5u
+
 #define DequantMoEWeights_scheme 0u
 #define DequantMoEWeights_num_experts 1u
 #define DequantMoEWeights_row_length 2u

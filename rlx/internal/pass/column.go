@@ -7,6 +7,9 @@ import (
 	"github.com/rlx-ml/rlx-go/rlx/op"
 )
 
+// Columns lays columns down. It runs behind ConvEpilogue: a bias, a residual and an activation stand behind a convolution, not behind a view of its result.
+var Columns = Pass{Name: Layout.Name, Doc: Layout.Doc, Rules: []Rule{{"column convolution", columnConvRule}}}
+
 // columnConvRule lays images that are one element wide down: kernels tile rows, and a column is many rows of one element. Only axes of length 1 move, so
 // that this costs nothing.
 func columnConvRule(m *Match) []ir.Value {

@@ -159,11 +159,14 @@ func matMulRule(m *Match) []ir.Value {
 
 // endedBy is the product n with the body behind it.
 func endedBy(n *ir.Node, body *ir.Graph, others []ir.Value) []ir.Value {
-	in := slices.Concat(n.In[:2], others)
-	if a, ok := n.Attrs.(*op.QMatMulAttrs); ok {
-		return op.QMatMulRegion(op.QMatMulRegionAttrs{Body: body, XZeroPoint: a.XZeroPoint, WZeroPoint: a.WZeroPoint}, in...)
+	switch a := n.Attrs.(type) {
+	case *op.QMatMulAttrs:
+		return op.QMatMulRegion(op.QMatMulRegionAttrs{Body: body, XZeroPoint: a.XZeroPoint, WZeroPoint: a.WZeroPoint}, slices.Concat(n.In[:2], others)...)
+	case *op.DequantMatMulAttrs:
+		r := op.DequantMatMulRegionAttrs{Body: body, Scheme: a.Scheme, BlockSize: a.BlockSize, WLayout: a.WLayout, Bits: a.Bits, Compute: a.Compute}
+		return op.DequantMatMulRegion(r, slices.Concat(n.In, others)...)
 	}
-	return op.MatMulRegion(op.MatMulRegionAttrs{Body: body, Dtype: n.Attrs.(*op.MatMulAttrs).Dtype}, in...)
+	return op.MatMulRegion(op.MatMulRegionAttrs{Body: body, Dtype: n.Attrs.(*op.MatMulAttrs).Dtype}, slices.Concat(n.In, others)...)
 }
 
 // endingOf is the row of the product n with a body behind it; nil for what is no such product.
@@ -177,6 +180,8 @@ func endingOf(n *ir.Node) *ir.Row {
 		if a.Dtype == ir.I32 && n.In[2].IsZero() {
 			return op.QMatMulRegionRow()
 		}
+	case *op.DequantMatMulAttrs:
+		return op.DequantMatMulRegionRow()
 	}
 	return nil
 }

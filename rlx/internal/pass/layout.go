@@ -13,7 +13,7 @@ import (
 var Layout = Pass{
 	Name:  "layout",
 	Doc:   "cancels transposes with those before them, across what lies between; kernels have one layout, channels first, and long rows",
-	Rules: []Rule{{"transposes", func(m *Match) []ir.Value { return cancelRule(m, true) }}, {"column convolution", columnConvRule}},
+	Rules: []Rule{{"transposes", func(m *Match) []ir.Value { return cancelRule(m, true) }}},
 }
 
 // maxPull is how many nodes a transpose is pulled through.

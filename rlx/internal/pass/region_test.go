@@ -33,7 +33,7 @@ func rowsOf(g *ir.Graph) string {
 func late(t *testing.T, g *ir.Graph) *ir.Graph {
 	t.Helper()
 	s := everything()
-	out, err := pass.Pipeline{Passes: []pass.Pass{pass.ConvEpilogue, pass.Regions(s), pass.MatMulEpilogue}, Support: s, Verify: true}.Run(g)
+	out, err := pass.Pipeline{Passes: []pass.Pass{pass.ConvEpilogue, pass.Columns, pass.Regions(s), pass.MatMulEpilogue}, Support: s, Verify: true}.Run(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,6 +44,16 @@ func late(t *testing.T, g *ir.Graph) *ir.Graph {
 func codeSums(g *ir.Graph, d ir.DType, bias ir.Value) ir.Value {
 	x, w := g.Input("codes", ir.U8, ir.Dims(4, 3)), g.Input("weights", ir.I8, ir.Dims(3, 4))
 	return op.QMatMul(x, w, bias, ir.Value{}, op.QMatMulAttrs{XZeroPoint: 128, WZeroPoint: -3, Multiplier: 1, Dtype: d})
+}
+
+// int8Product is x [4, 4] by int8 weights.
+func int8Product(g *ir.Graph, x ir.Value, s op.Scheme) ir.Value {
+	var zero ir.Value
+	scale := g.Input("scale", ir.F32, ir.Dims(1, 4))
+	if s == "int8_block_asym" {
+		zero = g.Input("zero", ir.F32, ir.Dims(1, 4))
+	}
+	return op.DequantMatMul(x, g.Input("weights", ir.I8, ir.Dims(4, 4)), scale, zero, op.DequantMatMulAttrs{Scheme: s, BlockSize: 4})
 }
 
 // TestRegions wants chains in one node each: where they may end, what may not join, and what stands behind products and in front of reductions.
@@ -103,6 +113,17 @@ func TestRegions(t *testing.T) {
 			p := codeSums(g, ir.I32, ir.Value{})
 			g.Output("p", p)
 			g.Output("z", op.Exp(op.Cast(p, ir.F32)))
+		}},
+		{"a product with int8 weights, bias and activation", "DequantMatMulRegion", func(g *ir.Graph, x, y ir.Value) {
+			g.Output("z", op.Gelu(op.Add(int8Product(g, x, "int8_block"), g.Input("b", ir.F32, ir.Dims(4)))))
+		}},
+		{"a product with int8 weights and zero points with one addition", "DequantMatMulRegion", func(g *ir.Graph, x, y ir.Value) {
+			g.Output("z", op.Add(y, int8Product(g, x, "int8_block_asym")))
+		}},
+		{"a product with int8 weights that is read twice", "DequantMatMul ElementwiseRegion", func(g *ir.Graph, x, y ir.Value) {
+			p := int8Product(g, x, "int8_block")
+			g.Output("p", p)
+			g.Output("z", op.Exp(op.Neg(p)))
 		}},
 		{"two products", "MatMul MatMulRegion", func(g *ir.Graph, x, y ir.Value) {
 			g.Output("z", op.Mul(op.Silu(op.MatMul(x, y)), op.MatMul(y, x)))
