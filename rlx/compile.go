@@ -58,43 +58,45 @@ func Compile(ctx context.Context, g *Graph, opts ...Option) (*Program, error) {
 	}
 	p.logFallbacks(ctx)
 	cfg.logger.LogAttrs(ctx, slog.LevelInfo, "compiled", slog.String("graph", g.Name), slog.String("backend", target.Backend.Name()),
-		slog.Int("nodes", len(p.graph.Nodes)), slog.Any("fallback", errors.Join(skipped...)))
+		slog.Int("nodes", p.kept.packed.Nodes()), slog.Any("fallback", errors.Join(skipped...)))
 	return p, nil
 }
 
 // prepare runs the shape-free passes and opens the weights.
 func (p *Program) prepare(ctx context.Context, g *Graph) error {
-	var err error
-	if p.graph, err = p.pipeline(p.shapeFree(ctx), nil).Run(g); err == nil && p.graph == g { // which the caller may go on building
-		p.graph, err = g.Rebuild(true, func(*ir.Graph, *ir.Node, []ir.Value) ([]ir.Value, error) { return nil, nil })
+	graph, err := p.pipeline(p.shapeFree(ctx), nil).Run(g)
+	if err == nil && graph == g { // which the caller may go on building
+		graph, err = g.Rebuild(true, func(*ir.Graph, *ir.Node, []ir.Value) ([]ir.Value, error) { return nil, nil })
 	}
 	if err != nil {
 		return execError(p.Backend(), err)
 	}
-	if err := pass.Supported(p.graph, p.target.Support); err != nil {
+	if err := pass.Supported(graph, p.target.Support); err != nil {
 		return err
 	}
-	for _, o := range p.graph.Outputs {
+	for _, o := range graph.Outputs {
 		p.outputs = append(p.outputs, o.Name)
 	}
-	if err := p.declare(); err != nil {
+	if err := p.declare(graph); err != nil {
 		return err
 	}
-	if err := p.measure(); err != nil {
+	if graph, err = p.measure(graph); err != nil {
 		return err
 	}
-	if p.graph, err = owned(p.graph); err != nil {
+	if graph, err = owned(graph); err != nil {
 		return err
 	}
-	p.consts = plan.NewConstants(p.graph)
-	if p.weights, err = p.target.Device.Weights(nil, p.consts.Data()); err != nil {
+	o := &opened{graph, plan.NewConstants(graph)}
+	if p.weights, err = p.target.Device.Weights(nil, o.consts.Data()); err != nil {
 		return err
 	}
+	p.kept = keep(o)
 	p.account()
 	if len(p.symbols) == 0 { // one set of shapes: compile it now, so that its errors show here
-		return p.warm(ctx)
+		err = p.warm(ctx)
 	}
-	return nil
+	runtime.KeepAlive(o) // or it would be made again
+	return err
 }
 
 // eval computes constant graphs on the program's own backend.
@@ -127,7 +129,7 @@ func (p *Program) eval(ctx context.Context) pass.Eval {
 		}
 		defer e.Release(r)
 		out := make([]*ir.Tensor, len(legal.Outputs))
-		for i, t := range e.Plan.Program.Outputs {
+		for i, t := range e.Outputs {
 			if out[i], err = ir.Zeros(t.DType, t.Dims...); err != nil {
 				return nil, err
 			}
@@ -139,17 +141,17 @@ func (p *Program) eval(ctx context.Context) pass.Eval {
 
 // build compiles the graph for one set of symbol values.
 func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Program, error) {
-	t0 := time.Now()
-	g, err := p.pipeline(p.bound(ctx, values), values).Run(p.graph)
+	t0, o := time.Now(), p.kept.open()
+	g, err := p.pipeline(p.bound(ctx, values), values).Run(o.graph)
 	if err != nil {
 		return nil, execError(p.Backend(), err)
 	}
 	if err := p.cfg.memory.fitsOutputs("outputs", g); err != nil {
 		return nil, err
 	}
-	e, err := exec.Load(g, p.target, p.consts, p.weights)
+	e, err := exec.Load(g, p.target, o.consts, p.weights)
 	if err == nil {
-		if err = p.settle(e); err != nil {
+		if err = p.settle(e, o.consts.Tensors()); err != nil {
 			err = errors.Join(err, e.Close())
 		}
 	}
@@ -157,7 +159,7 @@ func (p *Program) build(ctx context.Context, values map[string]int64) (*exec.Pro
 		return nil, execError(p.Backend(), err)
 	}
 	p.cfg.logger.LogAttrs(ctx, slog.LevelDebug, "specialised", slog.String("graph", p.name), slog.Any("symbols", values),
-		slog.Int("commands", len(e.Plan.Steps)), slog.Int64("arena_bytes", e.ArenaBytes()), slog.Duration("took", time.Since(t0)))
+		slog.Int("commands", e.Commands), slog.Int64("arena_bytes", e.ArenaBytes()), slog.Duration("took", time.Since(t0)))
 	return e, nil
 }
 
@@ -176,10 +178,7 @@ func (p *Program) Fallback() error { return errors.Join(p.skipped...) }
 // Graph is the graph after the shape-free passes. It must not be changed. Behind its own outputs stand the lengths of those whose length only a
 // run tells, which Run does not return. The bytes of a constant may be read back from the backend's form of it each time that they are asked for. Ask before
 // Close: the constants of a graph that is first asked for after it have no bytes, and their Err is ErrClosed.
-func (p *Program) Graph() *Graph {
-	p.shown.Store(true)
-	return p.graph
-}
+func (p *Program) Graph() *Graph { return p.kept.show() }
 
 // Port is an input or output of a program.
 type Port struct {
@@ -189,19 +188,20 @@ type Port struct {
 
 // Ports lists the inputs and outputs as Run knows them.
 func (p *Program) Ports() (in, out []Port) {
-	for _, n := range p.graph.Inputs {
+	graph := p.kept.open().graph
+	for _, n := range graph.Inputs {
 		name, _ := n.InputName()
 		in = append(in, Port{name, n.Types[0]})
 	}
 	hidden := map[ir.Value]bool{}
-	for _, o := range p.graph.Outputs {
+	for _, o := range graph.Outputs {
 		for _, s := range o.Value.Measured() {
 			if v, ok := o.Value.MeasuredBy(s); ok {
 				hidden[v] = true
 			}
 		}
 	}
-	for _, o := range p.graph.Outputs {
+	for _, o := range graph.Outputs {
 		if !hidden[o.Value] {
 			out = append(out, Port{o.Name, o.Value.Type()})
 		}

@@ -1,7 +1,9 @@
 package rlx
 
 import (
+	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
+	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
 	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
@@ -59,27 +61,24 @@ func ownTensor(t *ir.Tensor) *ir.Tensor {
 	return ir.Own(t)
 }
 
-// settle lets go of the memory of constants that the backend can give back, now that e is loaded.
-func (p *Program) settle(e *exec.Program) error {
+// settle lets go of what a loaded e does not need: the memory of the constants that the backend can give back, of which tensors are the program's, and
+// the plan.
+func (p *Program) settle(e *exec.Program, tensors []*ir.Tensor) error {
 	if p.cfg.trace != nil { // whoever watches the passes may keep their graphs
 		return nil
 	}
 	if err := e.Settle(); err != nil {
 		return err
 	}
-	if err := exec.Settle(p.weights, p.consts.Tensors()); err != nil {
+	done, err := exec.Settle(p.weights, tensors)
+	if err != nil {
 		return err
 	}
-	p.account()
-	return nil
-}
-
-// parting gives constants that somebody else may have their memory back before the backend frees its own; the others cannot be read any more.
-func (c *core) parting() {
-	for _, t := range c.consts.Tensors() {
-		if c.shown.Load() && ir.Keep(t) == nil {
-			continue
-		}
-		ir.Drop(t, ErrClosed)
+	if from, ok := p.weights.(backend.Trimmer); ok && p.target.Host == nil { // which knows its constants by the tensor
+		p.kept.release(from, done)
 	}
+	p.account()
+	k := p.kept
+	e.Pack(k.packed, func() *plan.Constants { return k.open().consts })
+	return nil
 }

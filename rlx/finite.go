@@ -60,7 +60,7 @@ func (e *NonFiniteError) Error() string {
 // finiteWatch looks at the results of each command. What parts of a composed node hand to each other is not judged: only what leaves the node.
 type finiteWatch struct {
 	p     *Program
-	prog  *exec.Program
+	plan  *plan.Plan
 	r     *exec.Runner
 	inner map[ir.Value]bool             // that only other parts of the same node read
 	first map[ir.Origin]*NonFiniteError // the first inner value that is not finite, by node
@@ -68,7 +68,11 @@ type finiteWatch struct {
 }
 
 func (p *Program) executeFinite(ctx context.Context, prog *exec.Program, r *exec.Runner) error {
-	w := &finiteWatch{p: p, prog: prog, r: r, inner: innerValues(prog.Plan), first: map[ir.Origin]*NonFiniteError{}}
+	pl, err := prog.Plan()
+	if err != nil {
+		return execError(p.Backend(), err)
+	}
+	w := &finiteWatch{p: p, plan: pl, r: r, inner: innerValues(pl), first: map[ir.Origin]*NonFiniteError{}}
 	if err := r.RunWatched(ctx, w); err != nil {
 		return execError(p.Backend(), err)
 	}
@@ -106,7 +110,7 @@ func innerValues(pl *plan.Plan) map[ir.Value]bool {
 // Before looks at the operands that the command will overwrite.
 func (w *finiteWatch) Before(step int) error {
 	w.early = map[int]OperandRange{}
-	s := &w.prog.Plan.Steps[step]
+	s := &w.plan.Steps[step]
 	for i := range s.Command.In {
 		o := &s.Command.In[i]
 		if o.Absent || !overwritten(o, s.Command.Out) {
@@ -132,7 +136,7 @@ func overwritten(o *prog.Operand, results []prog.Operand) bool {
 
 // After looks at the results.
 func (w *finiteWatch) After(step int) error {
-	s := &w.prog.Plan.Steps[step]
+	s := &w.plan.Steps[step]
 	if s.Command.Row == op.CopyRow() { // which makes no values
 		return nil
 	}

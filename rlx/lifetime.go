@@ -8,8 +8,6 @@ import (
 
 	"github.com/rlx-ml/rlx-go/rlx/backend"
 	"github.com/rlx-ml/rlx-go/rlx/internal/exec"
-	"github.com/rlx-ml/rlx-go/rlx/internal/plan"
-	"github.com/rlx-ml/rlx-go/rlx/ir"
 )
 
 // core is what a Program holds. Nothing in it leads back to the Program, so that one that is garbage and was not closed can be.
@@ -17,17 +15,15 @@ type core struct {
 	name      string
 	cfg       *config
 	target    *exec.Target
-	graph     *ir.Graph // after the shape-free passes
+	kept      *kept // the graph after the shape-free passes, and its constants
 	inputs    []input
 	symbols   []string // that a feed binds, by number
 	outputs   []string
 	decided   map[string]bool // values of inputs that decide on an If, by the specialisations made for them
 	undecided atomic.Bool     // there were too many: each run decides
 	stacks    []stack         // outputs whose length only a run tells
-	consts    *plan.Constants
 	weights   backend.Weights
-	shown     atomic.Bool // the graph was asked for, and may outlive the program
-	skipped   []error     // why earlier choices of Prefer were not taken
+	skipped   []error // why earlier choices of Prefer were not taken
 	tally     tally
 
 	mu                       sync.Mutex
@@ -167,7 +163,7 @@ func (c *core) close() error {
 	}
 	var err error
 	if c.weights != nil {
-		c.parting()
+		c.kept.part()
 		err = c.weights.Close()
 	}
 	untrack(c)

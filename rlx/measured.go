@@ -28,35 +28,34 @@ const firstRows = 16
 
 // measure finds the outputs whose length only a run tells, and adds a hidden output for the length of each. Any other use of such a length is
 // refused.
-func (p *Program) measure() error {
+func (p *Program) measure(graph *ir.Graph) (*ir.Graph, error) {
 	var bad []pass.Unsupported
 	all := map[string]bool{}
-	p.graph.EachNode(func(n *ir.Node) {
+	graph.EachNode(func(n *ir.Node) {
 		if why := misuse(n, all); why != "" {
 			bad = append(bad, pass.Unsupported{Node: n.Name, Op: n.Row.Name, DType: n.Types[0].DType,
 				Reason: why + ", whose length only a run tells: such a value can be an output of the graph and nothing else"})
 		}
 	})
 	if len(bad) > 0 {
-		return &UnsupportedError{Backend: p.Backend(), Nodes: bad}
+		return nil, &UnsupportedError{Backend: p.Backend(), Nodes: bad}
 	}
 	if len(all) == 0 {
-		return nil
+		return graph, nil
 	}
-	own, err := pass.DCE(p.graph) // which may be the caller's
+	graph, err := pass.DCE(graph)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.graph = own
 	rows := map[string]*atomic.Int64{}
 	hidden := map[ir.Value]int{}
-	for i, o := range slices.Clone(p.graph.Outputs) {
+	for i, o := range slices.Clone(graph.Outputs) {
 		for _, s := range o.Value.Measured() {
 			delete(all, s)
 			v, _ := o.Value.MeasuredBy(s)
 			if _, ok := hidden[v]; !ok {
-				hidden[v] = len(p.graph.Outputs)
-				p.graph.Outputs = append(p.graph.Outputs, ir.Output{Name: s + " of " + o.Name, Value: v})
+				hidden[v] = len(graph.Outputs)
+				graph.Outputs = append(graph.Outputs, ir.Output{Name: s + " of " + o.Name, Value: v})
 			}
 			k := slices.Index(p.symbols, s)
 			if k < 0 {
@@ -71,9 +70,9 @@ func (p *Program) measure() error {
 		}
 	}
 	if len(all) > 0 {
-		p.graph, err = p.graph.Bind(noRows(all))
+		graph, err = graph.Bind(noRows(all))
 	}
-	return err
+	return graph, err
 }
 
 // misuse says what use n makes of a length that only a run tells, where it is not n that finds the length. The symbols of such lengths among
@@ -160,8 +159,8 @@ func (p *Program) trim(out []*Tensor, values []int64) (all bool, err error) {
 
 // outputsOf is fresh memory for the outputs of e, bound to r.
 func outputsOf(e *exec.Program, r *exec.Runner) ([]*Tensor, error) {
-	out := make([]*Tensor, len(e.Plan.Program.Outputs))
-	for i, t := range e.Plan.Program.Outputs {
+	out := make([]*Tensor, len(e.Outputs))
+	for i, t := range e.Outputs {
 		y, err := ir.Zeros(t.DType, t.Dims...)
 		if err != nil {
 			return nil, &backend.Error{Backend: "host", Code: backend.NoMemory, Command: -1, Text: err.Error()}

@@ -89,7 +89,7 @@ func (p *Program) Plan(ctx context.Context, feed Feed) (*Plan, error) {
 	}
 	if feed == nil {
 		var out *Plan
-		err := p.planned(func(e *exec.Program, carries bool) { out = p.describe(e, carries) })
+		err := p.planned(func(e *exec.Program, pl *plan.Plan, carries bool) { out = p.describe(e, pl, carries) })
 		return out, err
 	}
 	if err := p.enter(); err != nil {
@@ -106,15 +106,12 @@ func (p *Program) Plan(ctx context.Context, feed Feed) (*Plan, error) {
 		return nil, err
 	}
 	defer p.release(e)
-	carries, err := e.prog.Carries()
-	if err != nil {
-		return nil, execError(p.Backend(), err)
-	}
-	return p.describe(e.prog, carries), nil
+	var out *Plan
+	err = p.withPlan(e.prog, func(e *exec.Program, pl *plan.Plan, carries bool) { out = p.describe(e, pl, carries) })
+	return out, err
 }
 
-func (p *Program) describe(e *exec.Program, carries bool) *Plan {
-	pl := e.Plan
+func (p *Program) describe(e *exec.Program, pl *plan.Plan, carries bool) *Plan {
 	m := MemoryPlan{Arena: pl.Peak, ArenaBound: pl.Bound, Device: e.ArenaBytes(), Inputs: bytesOf(pl.Program.Inputs), Outputs: bytesOf(pl.Program.Outputs)}
 	for i, t := range pl.Consts {
 		if i < pl.Base {
@@ -123,7 +120,7 @@ func (p *Program) describe(e *exec.Program, carries bool) *Plan {
 			m.Folded += int64(t.Size())
 		}
 	}
-	return &Plan{Nodes: placed(e, carries), Replaced: replaced(e), Segments: segments(e, carries), Commands: commands(e), Memory: m}
+	return &Plan{Nodes: placed(e, pl, carries), Replaced: replaced(pl), Segments: segments(e, pl, carries), Commands: commands(e, pl), Memory: m}
 }
 
 func bytesOf(list []prog.Type) int64 {
@@ -135,12 +132,12 @@ func bytesOf(list []prog.Type) int64 {
 	return sum
 }
 
-func commands(e *exec.Program) []Command {
-	list := make([]Command, len(e.Plan.Steps))
-	for at, g := range e.Plan.Segments {
+func commands(e *exec.Program, pl *plan.Plan) []Command {
+	list := make([]Command, len(pl.Steps))
+	for at, g := range pl.Segments {
 		for i := g.First; i < g.End; i++ {
-			s := &e.Plan.Steps[i]
-			c := Command{Op: s.Command.Row.Name, Backend: e.RunsOn(i), Place: s.Place.String(), Segment: at}
+			s := &pl.Steps[i]
+			c := Command{Op: s.Command.Row.Name, Backend: e.RunsOn(i, s.Place), Place: s.Place.String(), Segment: at}
 			c.Node, c.Kind = nodeOf(s)
 			c.Fused = fusedInto(s.Node)
 			c.In, c.Bytes = operands(s.Command.In, c.Bytes)
@@ -184,21 +181,19 @@ func (c *Command) dtype() string {
 // setting every symbol to 4.
 func (p *Program) Placement() ([]Placed, error) {
 	var list []Placed
-	err := p.planned(func(e *exec.Program, carries bool) {
-		list = placed(e, carries)
-	})
+	err := p.planned(func(e *exec.Program, pl *plan.Plan, carries bool) { list = placed(e, pl, carries) })
 	return list, err
 }
 
 // Segments lists the stretches in which the program runs, of the shapes that Placement speaks of.
 func (p *Program) Segments() ([]Segment, error) {
 	var list []Segment
-	err := p.planned(func(e *exec.Program, carries bool) { list = segments(e, carries) })
+	err := p.planned(func(e *exec.Program, pl *plan.Plan, carries bool) { list = segments(e, pl, carries) })
 	return list, err
 }
 
-// planned calls f with the latest specialisation, and whether its transfers happen.
-func (p *Program) planned(f func(e *exec.Program, carries bool)) error {
+// planned calls f with the latest specialisation, its plan, and whether its transfers happen.
+func (p *Program) planned(f func(e *exec.Program, pl *plan.Plan, carries bool)) error {
 	if err := p.enter(); err != nil {
 		return err
 	}
@@ -215,7 +210,7 @@ func (p *Program) planned(f func(e *exec.Program, carries bool)) error {
 		e = latest.prog
 	} else {
 		values := map[string]int64{}
-		for _, s := range p.graph.Symbols() {
+		for _, s := range p.kept.open().graph.Symbols() {
 			values[s] = 4
 		}
 		for _, s := range p.stacks {
@@ -227,11 +222,20 @@ func (p *Program) planned(f func(e *exec.Program, carries bool)) error {
 		}
 		defer e.Close()
 	}
+	return p.withPlan(e, f)
+}
+
+// withPlan calls f with e, its plan, and whether its transfers happen.
+func (p *Program) withPlan(e *exec.Program, f func(e *exec.Program, pl *plan.Plan, carries bool)) error {
 	carries, err := e.Carries()
 	if err != nil {
 		return execError(p.Backend(), err)
 	}
-	f(e, carries)
+	pl, err := e.Plan()
+	if err != nil {
+		return execError(p.Backend(), err)
+	}
+	f(e, pl, carries)
 	return nil
 }
 
@@ -253,10 +257,10 @@ func fusedInto(n *ir.Node) []string {
 }
 
 // replaced lists the nodes without commands. Where several stand for one, a command goes before a view, and that before a constant.
-func replaced(e *exec.Program) []Replaced {
+func replaced(pl *plan.Plan) []Replaced {
 	seen := map[string]bool{}
-	for i := range e.Plan.Steps {
-		name, _ := nodeOf(&e.Plan.Steps[i])
+	for i := range pl.Steps {
+		name, _ := nodeOf(&pl.Steps[i])
 		seen[name] = true
 	}
 	var list []Replaced
@@ -267,7 +271,7 @@ func replaced(e *exec.Program) []Replaced {
 		}
 	}
 	for _, became := range []Became{BecameFused, BecameView, BecameInput, BecameConstant} {
-		for _, n := range e.Plan.Graph().Nodes {
+		for _, n := range pl.Graph().Nodes {
 			by, is := standsAs(n)
 			if is != became {
 				continue
@@ -298,29 +302,29 @@ func standsAs(n *ir.Node) (by string, as Became) {
 }
 
 // placed charges each transfer to the first node that reads it.
-func placed(e *exec.Program, carries bool) []Placed {
+func placed(e *exec.Program, pl *plan.Plan, carries bool) []Placed {
 	var list []Placed
 	index := map[string]int{}
-	for k := range e.Plan.Steps {
-		s := &e.Plan.Steps[k]
+	for k := range pl.Steps {
+		s := &pl.Steps[k]
 		name, kind := nodeOf(s)
 		i, ok := index[name]
 		if !ok {
 			i = len(list)
 			index[name] = i
-			list = append(list, Placed{Node: name, Op: kind, Backend: e.RunsOn(k), Place: s.Place.String()})
+			list = append(list, Placed{Node: name, Op: kind, Backend: e.RunsOn(k, s.Place), Place: s.Place.String()})
 		}
 		list[i].Parts++
 		if s.Place == plan.Host {
-			list[i].Place, list[i].Backend = plan.Host.String(), e.RunsOn(k)
+			list[i].Place, list[i].Backend = plan.Host.String(), e.RunsOn(k, s.Place)
 		}
 	}
-	for _, s := range e.Plan.Segments {
+	for _, s := range pl.Segments {
 		for _, t := range s.Carry {
 			if !carries {
 				break
 			}
-			name, _ := nodeOf(&e.Plan.Steps[t.Step])
+			name, _ := nodeOf(&pl.Steps[t.Step])
 			p := &list[index[name]]
 			p.Transfers++
 			p.TransferBytes += t.Bytes
@@ -329,16 +333,16 @@ func placed(e *exec.Program, carries bool) []Placed {
 	return list
 }
 
-func segments(e *exec.Program, carries bool) []Segment {
+func segments(e *exec.Program, pl *plan.Plan, carries bool) []Segment {
 	var list []Segment
-	for _, s := range e.Plan.Segments {
-		g := Segment{Backend: e.RunsOn(s.First), Place: plan.Native.String()}
+	for _, s := range pl.Segments {
+		g := Segment{Backend: e.RunsOn(s.First, pl.Steps[s.First].Place), Place: plan.Native.String()}
 		if s.Host {
 			g.Place = plan.Host.String()
 		}
 		seen := map[string]bool{}
 		for i := s.First; i < s.End; i++ {
-			if name, _ := nodeOf(&e.Plan.Steps[i]); !seen[name] {
+			if name, _ := nodeOf(&pl.Steps[i]); !seen[name] {
 				seen[name] = true
 				g.Nodes = append(g.Nodes, name)
 			}

@@ -34,27 +34,32 @@ type ProfileTransfer struct {
 }
 
 // fill describes a run that began at start and has just ended.
-func (pr *Profile) fill(p *Program, e *exec.Program, r *exec.Runner, start uint64) {
+func (pr *Profile) fill(p *Program, e *exec.Program, r *exec.Runner, start uint64) error {
 	args := r.Args()
 	pr.End = exec.Clock()
+	pl, err := e.Plan()
+	if err != nil {
+		return err
+	}
 	pr.Program, pr.Start, pr.Steps, pr.Transfers = p.String(), start, pr.Steps[:0], pr.Transfers[:0]
-	for i, c := range commands(e) {
+	for i, c := range commands(e, pl) {
 		pr.Steps = append(pr.Steps, ProfileStep{Command: c, Start: args.Profile[2*i], End: args.Profile[2*i+1], Native: args.Counters[i]})
 	}
 	if !r.Carries() {
-		return
+		return nil
 	}
-	for i, s := range segments(e, true) {
+	for i, s := range segments(e, pl, true) {
 		if s.Down+s.Up == 0 {
 			continue
 		}
-		first := e.Plan.Segments[i].First
+		first := e.Segments[i].First
 		t := ProfileTransfer{Segment: i, Down: s.Down, Up: s.Up, Start: start, End: pr.Steps[first].Start}
 		if first > 0 {
 			t.Start = min(pr.Steps[first-1].End, t.End)
 		}
 		pr.Transfers = append(pr.Transfers, t)
 	}
+	return nil
 }
 
 // ProfileOp is what the commands of one op took together.

@@ -33,9 +33,9 @@ type dimRule struct {
 }
 
 // declare reads the inputs of the graph and numbers the symbols that a feed binds.
-func (p *Program) declare() error {
+func (p *Program) declare(g *ir.Graph) error {
 	used := map[string]bool{}
-	for _, n := range p.graph.Nodes {
+	for _, n := range g.Nodes {
 		n.Row.AttrSymbols(n.Attrs, used)
 	}
 	number := func(name string) int {
@@ -46,8 +46,8 @@ func (p *Program) declare() error {
 		}
 		return i
 	}
-	ifs := decisive(p.graph)
-	for at, n := range p.graph.Inputs {
+	ifs := decisive(g)
+	for at, n := range g.Inputs {
 		name, _ := n.InputName()
 		in := input{name: name, typ: n.Types[0]}
 		for _, d := range in.typ.Shape {
@@ -397,7 +397,7 @@ func (p *Program) execute(ctx context.Context, prog *exec.Program, r *exec.Runne
 	began := uint64(0)
 	if rc.profile != nil {
 		began = exec.Clock()
-		n := len(prog.Plan.Steps)
+		n := prog.Commands
 		args.Profile, args.Counters = make([]uint64, 2*n), make([]uint32, n)
 		defer func() { args.Profile, args.Counters = nil, nil }()
 	}
@@ -405,7 +405,9 @@ func (p *Program) execute(ctx context.Context, prog *exec.Program, r *exec.Runne
 		return execError(p.Backend(), err)
 	}
 	if rc.profile != nil {
-		rc.profile.fill(p, prog, r, began)
+		if err := rc.profile.fill(p, prog, r, began); err != nil {
+			return execError(p.Backend(), err)
+		}
 	}
 	return nil
 }
@@ -459,7 +461,7 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
 	}
 	if len(r.p.stacks) > 0 {
 		name := r.p.outputs[r.p.stacks[0].output]
-		return feedError(name, "output", "a length that is known before the run: use Run", r.p.graph.Outputs[r.p.stacks[0].output].Value.Type().String())
+		return feedError(name, "output", "a length that is known before the run: use Run", r.p.kept.open().graph.Outputs[r.p.stacks[0].output].Value.Type().String())
 	}
 	r.in, r.out = r.in[:0], r.out[:0]
 	for i := range r.p.inputs {
@@ -486,7 +488,7 @@ func (r *Runner) RunInto(ctx context.Context, in, out Feed) (err error) {
 	for i, x := range r.in {
 		r.r.SetInput(i, x.Bytes())
 	}
-	for i, t := range r.e.prog.Plan.Program.Outputs {
+	for i, t := range r.e.prog.Outputs {
 		y := r.out[i]
 		if y == nil || y.Err() != nil || y.DType() != t.DType || !slices.Equal(y.Shape(), t.Dims) {
 			return outputError(r.p.outputs[i], y, fmt.Sprintf("%s%v", t.DType, t.Dims))
@@ -550,7 +552,7 @@ func outputError(name string, y *Tensor, want string) error {
 // fits says whether the inputs have the shapes and static values that the runner is compiled for.
 func (r *Runner) fits() bool {
 	at := 0
-	for i, t := range r.e.prog.Plan.Program.Inputs {
+	for i, t := range r.e.prog.Inputs {
 		x := r.in[i]
 		if x == nil || x.Err() != nil || x.DType() != t.DType || !slices.Equal(x.Shape(), t.Dims) {
 			return false

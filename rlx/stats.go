@@ -135,16 +135,12 @@ func (p *Program) logEviction(ctx context.Context, e *entry) {
 	p.cfg.logger.LogAttrs(ctx, slog.LevelDebug, "evicted", slog.String("graph", p.name), slog.Any("symbols", e.symbols))
 }
 
-// account notes what the program's weights take, once they are open and when they have changed.
+// account notes what the program's weights take, once they are open and when that has changed.
 func (c *core) account() {
-	total := int64(0)
-	for _, t := range c.consts.Tensors() {
-		total += int64(t.Size())
-	}
 	copied := exec.NativeBytes(c.weights) // may wait for a load: nothing is locked here
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.weightBytes, c.copiedBytes = total, copied
+	c.weightBytes, c.copiedBytes = c.kept.bytes, copied
 }
 
 // addMemory adds what the program holds, and returns how much of that lies in libraries.

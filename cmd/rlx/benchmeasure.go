@@ -48,8 +48,9 @@ func measure(ctx context.Context, w workload.Workload, o benchOptions) (*benchLi
 	if err != nil {
 		return nil, err
 	}
-	c.Graph = nil // a service opens its model, compiles it, and keeps the program
-	l.PeakBytes, l.PlanBytes = heldMemory()-memory-bytesOf(c.Feed)-bytesOf(out), plan.Memory.Weights+plan.Memory.Folded+plan.Memory.Device
+	l.PlanBytes = plan.Memory.Weights + plan.Memory.Folded + plan.Memory.Device
+	c.Graph, plan = nil, nil // a service opens its model, compiles it, and keeps the program
+	l.PeakBytes = heldMemory() - memory - bytesOf(c.Feed) - bytesOf(out)
 	runtime.KeepAlive(c)
 	slices.Sort(times)
 	l.Reps = len(times)

@@ -80,7 +80,37 @@ bool operand_extent(const Operand &o, int64_t *lo, int64_t *hi) {
 
 namespace {
 
-int32_t operand(Decoder &d, const char *what, uint32_t i, Operand *o) {
+// Stretches of words that were met last: what they say is decoded once, and shared. The two passes over the words find the same ones, so that
+// the bound of the first is what the second takes.
+struct Met {
+  static constexpr uint32_t kMost = 32;
+  struct {
+    uint64_t at, words;
+    uint32_t op;
+    const void *memory;
+  } of[kMost];
+  uint32_t count = 0;
+
+  // The place of the words from d.at on; *known says that they have been met, else they take the place of the oldest.
+  uint32_t find(const Decoder &d, uint64_t words, uint32_t op, bool *known) {
+    const uint32_t have = count < kMost ? count : kMost;
+    for (uint32_t i = 0; i < have; i++)
+      if (of[i].words == words && of[i].op == op && std::memcmp(d.words + of[i].at, d.words + d.at, 4 * words) == 0) {
+        *known = true;
+        return i;
+      }
+    *known = false;
+    of[count % kMost] = {d.at, words, op, nullptr};
+    return count++ % kMost;
+  }
+};
+
+struct Shared {
+  Met shapes;      // dims and strides of operands
+  Met attributes;  // of commands without sub-graphs
+};
+
+int32_t operand(Decoder &d, Met &shapes, const char *what, uint32_t i, Operand *o) {
   *o = Operand();
   if (!left(d, 1)) return BAD(d, "%s %u: words are truncated", what, i);
   const uint32_t head = u32(d);
@@ -92,10 +122,17 @@ int32_t operand(Decoder &d, const char *what, uint32_t i, Operand *o) {
   if (!left(d, 3 + 4 * uint64_t(o->rank))) return BAD(d, "%s %u: words are truncated", what, i);
   o->index = u32(d);
   o->offset = i64(d);
-  int64_t *shape = static_cast<int64_t *>(take(d, 16 * uint64_t(o->rank)));
-  if (shape == nullptr) return out_of_block(d);
-  for (uint32_t k = 0; k < 2 * o->rank; k++) shape[k] = i64(d);
-  o->dims = shape, o->strides = shape + o->rank;
+  bool known;
+  const uint32_t place = shapes.find(d, 4 * uint64_t(o->rank), 0, &known);
+  if (known) {
+    d.at += 4 * uint64_t(o->rank);
+  } else {
+    int64_t *shape = static_cast<int64_t *>(take(d, 16 * uint64_t(o->rank)));
+    if (shape == nullptr) return out_of_block(d);
+    for (uint32_t k = 0; k < 2 * o->rank; k++) shape[k] = i64(d);
+    shapes.of[place].memory = shape;
+  }
+  o->dims = static_cast<const int64_t *>(shapes.of[place].memory), o->strides = o->dims + o->rank;
 
   if (o->slot == RLX_ARENA) o->index = 0;
   if (o->index >= d.program->slots[o->slot]) return BAD(d, "%s %u: tensor %u of slot %u, which has %u", what, i, o->index, o->slot, d.program->slots[o->slot]);
@@ -276,7 +313,23 @@ int32_t command_header(Decoder &d, DecodedCommand *c) {
   return RLX_OK;
 }
 
-int32_t command(Decoder &d, DecodedCommand *c) {
+// Whether commands of an op with equal attributes may share them: programs of sub-graphs are each command's own.
+bool shares(uint32_t op) { return std::strchr(rlx_op_table[op].attrs, 'g') == nullptr; }
+
+int32_t shared_attributes(Decoder &d, Met &met, DecodedCommand *c, const rlx_op_info &info) {
+  if (!shares(c->op)) return attributes(d, c, info);
+  bool known;
+  const uint32_t place = met.find(d, d.end - d.at, c->op, &known);
+  if (known) {
+    c->attrs = met.of[place].memory, d.at = d.end;
+    return RLX_OK;
+  }
+  const int32_t code = attributes(d, c, info);
+  met.of[place].memory = c->attrs;
+  return code;
+}
+
+int32_t command(Decoder &d, Shared &shared, DecodedCommand *c) {
   int32_t code = command_header(d, c);
   if (code != RLX_OK) return code;
   const rlx_op_info &info = rlx_op_table[c->op];
@@ -284,10 +337,10 @@ int32_t command(Decoder &d, DecodedCommand *c) {
   if (all == nullptr) return out_of_block(d);
   c->out = all, c->in = all + c->num_out;
   for (uint32_t i = 0; i < c->num_out; i++)
-    if ((code = operand(d, "result", i, c->out + i)) != RLX_OK) return code;
+    if ((code = operand(d, shared.shapes, "result", i, c->out + i)) != RLX_OK) return code;
   for (uint32_t i = 0; i < c->num_in; i++)
-    if ((code = operand(d, "operand", i, c->in + i)) != RLX_OK) return code;
-  if ((code = attributes(d, c, info)) != RLX_OK) return code;
+    if ((code = operand(d, shared.shapes, "operand", i, c->in + i)) != RLX_OK) return code;
+  if ((code = shared_attributes(d, shared.attributes, c, info)) != RLX_OK) return code;
   if (d.at != d.end) return BAD(d, "%s: %llu words follow the attributes", op_name(*c), (unsigned long long)(d.end - d.at));
   d.end = d.count;
   return check_command(d, *c, info);
@@ -389,16 +442,24 @@ bool skip_attribute(Decoder &d, char kind, uint64_t *n) {
   }
 }
 
-// Adds what the operands and attributes of a command take beside their structs.
-void variable(Decoder &d, const DecodedCommand &c, uint64_t *n) {
+// Adds what the operands of a command take beside their structs, and what its attributes take.
+void variable(Decoder &d, Shared &shared, const DecodedCommand &c, uint64_t *n) {
   for (uint32_t k = 0; k < c.num_in + c.num_out; k++) {
     if (!left(d, 1)) return;
     const uint32_t head = u32(d);
     if (head == RLX_ABSENT) continue;
-    const uint64_t rank = head >> 8 & 0xff;
-    if (!skip(d, 3 + 4 * rank)) return;
-    *n += 16 * rank;
+    const uint32_t rank = head >> 8 & 0xff;
+    if (!left(d, 3 + 4 * uint64_t(rank))) return;
+    d.at += 3;
+    bool known;
+    shared.shapes.find(d, 4 * uint64_t(rank), 0, &known);
+    d.at += 4 * uint64_t(rank);
+    if (!known) *n += 16 * uint64_t(rank);
   }
+  bool known = false;
+  if (shares(c.op)) shared.attributes.find(d, d.end - d.at, c.op, &known);
+  if (known) return;
+  *n += rlx_op_table[c.op].attr_bytes;
   for (const char *kind = rlx_op_table[c.op].attrs; *kind != 0; kind++)
     if (!skip_attribute(d, *kind, n)) return;
 }
@@ -414,13 +475,14 @@ int32_t bound(Decoder &d, const Header &h, uint64_t *size) {
     d.at += words;
   }
   n += 8 * tensors + uint64_t(d.command_bytes) * h.commands;
+  Shared shared;
   for (uint32_t i = 0; i < h.commands; i++) {
     DecodedCommand c;
     if (d.around == nullptr) d.command = int32_t(i);
     const int32_t code = command_header(d, &c);
     if (code != RLX_OK) return code;
-    n += sizeof(Operand) * (uint64_t(c.num_in) + c.num_out) + rlx_op_table[c.op].attr_bytes;
-    variable(d, c, &n);
+    n += sizeof(Operand) * (uint64_t(c.num_in) + c.num_out);
+    variable(d, shared, c, &n);
     d.at = d.end;
   }
   if (d.around == nullptr) d.command = -1;
@@ -498,10 +560,11 @@ int32_t decode_words(Decoder &d) {
   p->num_commands = h.commands, p->command_bytes = d.command_bytes;
   p->command_block = take(d, uint64_t(d.command_bytes) * h.commands);
   std::memset(p->command_block, 0, uint64_t(d.command_bytes) * h.commands);
+  Shared shared;
   for (uint32_t i = 0; i < h.commands; i++) {
     if (d.around == nullptr) d.command = int32_t(i);
     DecodedCommand &c = p->decoded(i);
-    if ((code = command(d, &c)) != RLX_OK) return code;
+    if ((code = command(d, shared, &c)) != RLX_OK) return code;
     if (d.around != nullptr && c.staged) return BAD(d, "%s: staged, in a sub-graph", op_name(c));
   }
   if (d.around == nullptr) d.command = -1;

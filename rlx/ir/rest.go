@@ -50,6 +50,15 @@ func Rest(t *Tensor, read func(to []byte) error) {
 	r.held.Store(nil)
 }
 
+// AtRest is a tensor that begins without memory, as Rest leaves one.
+func AtRest(dtype DType, shape []int64, read func(to []byte) error) (*Tensor, error) {
+	n, err := ByteSize(dtype, shape)
+	if err != nil {
+		return nil, err
+	}
+	return &Tensor{dtype: dtype, shape: shape, rest: &rest{size: int(n), read: read}}, nil
+}
+
 // Owned says whether Own made t.
 func Owned(t *Tensor) bool { return t.rest != nil }
 

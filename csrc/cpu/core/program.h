@@ -7,11 +7,10 @@ namespace rlx {
 
 constexpr uint32_t kStackPointers = 16;  // commands with more operands keep their pointers in the run's arena
 
-// A packed form of a constant.
+// A packed form of a constant. It lies behind its data in one block, and the dims and strides of the view behind it.
 struct Packed {
   Packed *next;
   Operand view;  // of the constant
-  int64_t dims[RLX_MAX_RANK], strides[RLX_MAX_RANK];
   PackedForm form;
   void *data;
   bool fresh;  // not filled yet

@@ -13,8 +13,7 @@ constexpr uint64_t kPackFreely = uint64_t(2) << 30;
 void drop(rlx_weights *w, Packed *p) {
   w->packed = p->next;
   w->root->packed_bytes -= uint64_t(p->form.bytes);
-  memory_free(p->data);
-  memory_free(p);
+  memory_free(p->data);  // p with it
 }
 
 void forget(Constant &c) {
@@ -55,7 +54,7 @@ bool same_view(const Packed &p, const Operand &o) {
   const Operand &v = p.view;
   if (v.index != o.index || v.dtype != o.dtype || v.rank != o.rank || v.offset != o.offset) return false;
   for (uint32_t i = 0; i < o.rank; i++)
-    if (p.dims[i] != o.dims[i] || p.strides[i] != o.strides[i]) return false;
+    if (v.dims[i] != o.dims[i] || v.strides[i] != o.strides[i]) return false;
   return true;
 }
 
@@ -152,16 +151,16 @@ void *weights_packed(rlx_weights *w, const Operand &o, const PackedForm &form, b
   for (Packed *p = w->packed; p != nullptr; p = p->next)
     if (p->form.layout == form.layout && p->form.bytes == form.bytes && same_view(*p, o)) return p->data;
   if (form.bytes < 0) return nullptr;
-  Packed *p = static_cast<Packed *>(memory_alloc(sizeof(Packed)));
-  if (p == nullptr) return nullptr;
-  for (uint32_t i = 0; i < o.rank; i++) p->dims[i] = o.dims[i], p->strides[i] = o.strides[i];
-  p->view = o, p->view.dims = p->dims, p->view.strides = p->strides;
+  if (form.bytes > INT64_MAX / 2) return nullptr;
+  const uint64_t behind = (uint64_t(form.bytes) + alignof(Packed) - 1) & ~uint64_t(alignof(Packed) - 1);
+  char *data = static_cast<char *>(memory_alloc(behind + sizeof(Packed) + 2 * sizeof(int64_t) * o.rank));
+  if (data == nullptr) return nullptr;
+  Packed *p = reinterpret_cast<Packed *>(data + behind);
+  int64_t *dims = reinterpret_cast<int64_t *>(p + 1), *strides = dims + o.rank;
+  for (uint32_t i = 0; i < o.rank; i++) dims[i] = o.dims[i], strides[i] = o.strides[i];
+  p->view = o, p->view.dims = dims, p->view.strides = strides;
   p->form = form, p->fresh = true, p->whole = form.unpack != nullptr && covers(o, w->bytes[o.index]);
-  p->data = memory_alloc(uint64_t(form.bytes));
-  if (p->data == nullptr) {
-    memory_free(p);
-    return nullptr;
-  }
+  p->data = data;
   p->next = w->packed;
   w->packed = p;
   w->root->packed_bytes += uint64_t(form.bytes);

@@ -111,8 +111,8 @@ int32_t pack_constant_b(Prepare &prepare, int cols, int elem_bytes, uint32_t lay
   k.b = &prepare.cmd->in[1];
   product_of(*prepare.cmd, 0, &k.p);
   const int64_t count = matrices_of_b(*k.b);
-  // One column is not a panel, and there must be something to multiply.
-  if (!constant || k.p.n <= 1 || k.p.k == 0 || count == 0 || k.p.matrices == 0) return RLX_OK;
+  // One column is not a panel, a few would be padded to many times their bytes, and there must be something to multiply.
+  if (!constant || k.p.n <= 1 || k.p.n * 8 < cols || k.p.k == 0 || count == 0 || k.p.matrices == 0) return RLX_OK;
   k.panels = (k.p.n + cols - 1) / cols, k.panel_bytes = panel_bytes != 0 ? panel_bytes : k.p.k * cols * elem_bytes;
   if (k.panels > INT64_MAX / 8 / k.panel_bytes / count) return RLX_NO_MEMORY;
   bool fresh = false;

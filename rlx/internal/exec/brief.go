@@ -8,15 +8,15 @@ import (
 // briefWork is how much work ends, at 20 ns each, within the 50 ms that a cancelled run has: a run of no more need not be told.
 const briefWork = 1 << 21
 
-// brief says whether the runs of p are over before a cancelled context could matter. Telling a run of its context takes as long as a hundred
+// isBrief says whether the runs of p are over before a cancelled context could matter. Telling a run of its context takes as long as a hundred
 // small commands do.
-func (p *Program) brief() bool {
+func (p *Program) isBrief() bool {
 	if p.native == nil || p.staged || !p.target.Device.Info().Inline {
 		return false
 	}
 	total := float64(0)
-	for i := range p.Plan.Steps {
-		if total += work(&p.Plan.Steps[i]); total > briefWork {
+	for i := range p.full.Steps {
+		if total += work(&p.full.Steps[i]); total > briefWork {
 			return false
 		}
 	}

@@ -14,7 +14,11 @@ func (p *Program) Divided() (*Program, error) {
 	p.dividing.Lock()
 	defer p.dividing.Unlock()
 	if p.divided == nil {
-		d, err := loadPlan(divide(p.Plan), p.target, p.base)
+		pl, err := p.Plan()
+		if err != nil {
+			return nil, err
+		}
+		d, err := loadPlan(divide(pl), p.target, p.base)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +58,11 @@ func (r *Runner) Operand(o *prog.Operand, onHost bool) (mem []byte, at int64, er
 	case prog.Output:
 		return r.args.Outputs[o.Index], o.Offset, nil
 	case prog.Const:
-		return r.p.Plan.Consts[o.Index].Bytes(), o.Offset, nil
+		pl, err := r.p.Plan()
+		if err != nil {
+			return nil, 0, err
+		}
+		return pl.Consts[o.Index].Bytes(), o.Offset, nil
 	case prog.State:
 		return r.args.States[o.Index], o.Offset, nil
 	}
@@ -105,9 +113,7 @@ func (p *Program) Memory() []Memory {
 	m := Memory{Idle: len(p.idle), Used: p.out, Arena: p.ArenaBytes()}
 	divided := p.divided
 	p.mu.Unlock()
-	for _, c := range p.Plan.Consts[p.Plan.Base:] {
-		m.Constants += int64(c.Size())
-	}
+	m.Constants = p.own
 	if p.native != nil && p.target.Device.NativeBytes() > 0 {
 		m.NativeArena = m.Arena
 	}

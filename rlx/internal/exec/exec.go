@@ -31,13 +31,22 @@ func (t *Target) Close() error {
 
 // Program is one loaded specialisation: static shapes, immutable, safe for concurrent runs.
 type Program struct {
-	Plan    *plan.Plan
+	Inputs, Outputs []prog.Type
+	Segments        []plan.Segment
+	Commands        int
+
+	full    *plan.Plan // nil once it is packed
+	packed  *packedPlan
 	target  *Target
 	weights backend.Weights // this program's own constants, nil if it has none
 	native  backend.Program // nil if all runs on the host
 	host    *hostProgram    // nil if nothing runs on another backend
 	staged  bool            // some segment runs on the host
+	reaches bool            // a staged command works on the arena
+	brief   bool            // runs are over before a cancelled context could matter
 	consts  [][]byte        // by number, of those that package ref reads: staged commands have them in Go
+	arena   int64           // bytes, as planned
+	own     int64           // bytes of this program's own constants
 
 	base backend.Weights // of the constants that all specialisations share
 	keep int             // idle runners, at most
@@ -67,7 +76,11 @@ func Load(g *ir.Graph, t *Target, base *plan.Constants, weights backend.Weights)
 
 func loadPlan(pl *plan.Plan, t *Target, weights backend.Weights) (*Program, error) {
 	var err error
-	p := &Program{Plan: pl, target: t, base: weights, keep: max(4, 2*runtime.GOMAXPROCS(0))}
+	p := &Program{Inputs: pl.Program.Inputs, Outputs: pl.Program.Outputs, Segments: pl.Segments, Commands: len(pl.Steps), full: pl, target: t, base: weights,
+		reaches: touchesArena(pl), arena: pl.Program.ArenaBytes, keep: max(4, 2*runtime.GOMAXPROCS(0))}
+	for _, c := range pl.Consts[pl.Base:] {
+		p.own += int64(c.Size())
+	}
 	native := false
 	for _, s := range pl.Segments {
 		p.staged, native = p.staged || s.Host, native || !s.Host
@@ -82,6 +95,7 @@ func loadPlan(pl *plan.Plan, t *Target, weights backend.Weights) (*Program, erro
 	if err != nil {
 		return nil, errors.Join(p.at(err), p.Close())
 	}
+	p.brief = p.isBrief()
 	return p, nil
 }
 
@@ -91,46 +105,49 @@ func (p *Program) holdConstants() {
 		return
 	}
 	var words prog.Program
-	for _, s := range p.Plan.Steps {
+	for _, s := range p.full.Steps {
 		if s.Command.Staged {
 			words.Commands = append(words.Commands, s.Command)
 		}
 	}
-	p.consts = make([][]byte, len(p.Plan.Consts))
+	p.consts = make([][]byte, len(p.full.Consts))
 	for _, i := range constantsOf(&words) {
-		p.consts[i] = p.Plan.Consts[i].Bytes()
+		p.consts[i] = p.full.Consts[i].Bytes()
 	}
 }
 
 // Settle lets go of what this program's own constants take beside the forms that its kernels made of them. Nobody else has seen them yet.
 func (p *Program) Settle() error {
-	return settle(p.weights, p.Plan.Consts[p.Plan.Base:], func(*ir.Tensor) bool { return true })
+	_, err := settle(p.weights, p.full.Consts[p.full.Base:], func(*ir.Tensor) bool { return true })
+	return err
 }
 
-// Settle lets go of what tensors that ir.Own made take, where w, which holds their bytes in this order, can do without it.
-func Settle(w backend.Weights, tensors []*ir.Tensor) error { return settle(w, tensors, ir.Owned) }
+// Settle lets go of what tensors that ir.Own made take, where w, which holds their bytes in this order, can do without it. done tells of which it
+// can, the small ones too; it is empty where w can tell of none.
+func Settle(w backend.Weights, tensors []*ir.Tensor) (done []bool, err error) {
+	return settle(w, tensors, ir.Owned)
+}
 
-func settle(w backend.Weights, tensors []*ir.Tensor, may func(*ir.Tensor) bool) error {
+func settle(w backend.Weights, tensors []*ir.Tensor, may func(*ir.Tensor) bool) (done []bool, err error) {
 	trimmer, ok := w.(backend.Trimmer)
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	done, err := trimmer.Trim()
-	if err != nil {
-		return err
+	if done, err = trimmer.Trim(); err != nil {
+		return nil, err
 	}
 	for i, ok := range done {
 		if t := tensors[i]; ok && t.Size() >= ir.SmallTensor && may(t) && !ir.Resting(t) {
 			ir.Rest(t, func(to []byte) error { return trimmer.Read(i, to) })
 		}
 	}
-	return nil
+	return done, nil
 }
 
 // loadNative loads all commands on the device, which passes over the staged ones.
 func (p *Program) loadNative(weights backend.Weights) error {
-	whole := p.Plan.Program
-	for _, s := range p.Plan.Steps {
+	whole := p.full.Program
+	for _, s := range p.full.Steps {
 		whole.Commands = append(whole.Commands, s.Command)
 	}
 	words, err := prog.Encode(&whole)
@@ -140,7 +157,7 @@ func (p *Program) loadNative(weights backend.Weights) error {
 	if err != nil {
 		return err
 	}
-	if own := p.Plan.Consts[p.Plan.Base:]; len(own) > 0 {
+	if own := p.full.Consts[p.full.Base:]; len(own) > 0 {
 		if p.weights, err = p.target.Device.Weights(weights, bytesOf(own)); err != nil {
 			return err
 		}
@@ -182,8 +199,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // at turns a backend's error, whose command is a step, into one that names the node.
 func (p *Program) at(err error) error {
 	var be *backend.Error
-	if errors.As(err, &be) && be.Command >= 0 && be.Command < len(p.Plan.Steps) {
-		return &Error{p.Plan.Steps[be.Command].Node, err}
+	if errors.As(err, &be) && be.Command >= 0 && be.Command < p.Commands {
+		if pl, perr := p.Plan(); perr == nil {
+			return &Error{pl.Steps[be.Command].Node, err}
+		}
 	}
 	return &Error{nil, err}
 }
@@ -191,15 +210,15 @@ func (p *Program) at(err error) error {
 // ArenaBytes is the memory that each runner holds on the device.
 func (p *Program) ArenaBytes() int64 {
 	if p.native == nil {
-		return p.Plan.Program.ArenaBytes
+		return p.arena
 	}
 	return p.native.ArenaBytes()
 }
 
-// RunsOn names the backend that runs a step.
-func (p *Program) RunsOn(step int) string {
+// RunsOn names the backend that runs a step, which has that place.
+func (p *Program) RunsOn(step int, place plan.Place) string {
 	switch {
-	case p.Plan.Steps[step].Place != plan.Host:
+	case place != plan.Host:
 		return p.target.Backend.Name()
 	case p.host != nil && p.host.runs(step):
 		return p.target.Host.name

@@ -83,7 +83,7 @@ func bound(t *testing.T, p *Program) *Runner {
 // profiled are the arguments of a run of mixed after it, with its profile and counters.
 func profiled(t *testing.T, p *Program) *backend.RunArgs {
 	t.Helper()
-	r, n := bound(t, p), len(p.Plan.Steps)
+	r, n := bound(t, p), len(p.full.Steps)
 	args := r.Args()
 	args.Profile, args.Counters = make([]uint64, 2*n), make([]uint32, n)
 	if err := r.Run(context.Background()); err != nil {
@@ -110,7 +110,7 @@ func TestSegments(t *testing.T) {
 	} {
 		p := load(t, mixed(), target(t, tc.keep))
 		got := ""
-		for _, s := range p.Plan.Segments {
+		for _, s := range p.Segments {
 			got += map[bool]string{true: "h", false: "n"}[s.Host]
 		}
 		if got != tc.segments {
@@ -149,7 +149,7 @@ func TestHostCancel(t *testing.T) {
 	}
 	r.cancel()
 	var e *backend.Error
-	if err := r.segment(0, &p.Plan.Segments[0]); !errors.As(err, &e) || e.Code != backend.Cancelled {
+	if err := r.segment(0, &p.Segments[0]); !errors.As(err, &e) || e.Code != backend.Cancelled {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -180,7 +180,7 @@ func TestConcurrentRuns(t *testing.T) {
 func TestProfile(t *testing.T) {
 	p := load(t, mixed(), target(t, func(r *ir.Row) bool { return r.Has(ir.Elementwise) }))
 	args := profiled(t, p)
-	for i, s := range p.Plan.Steps {
+	for i, s := range p.full.Steps {
 		if native := s.Place != plan.Host; (args.Counters[i] == 1) != native {
 			t.Errorf("%s ran natively %d times", s.Node, args.Counters[i])
 		}

@@ -143,13 +143,13 @@ func TestRunsOn(t *testing.T) {
 	p := load(t, mixed(), to)
 	args := profiled(t, p)
 	last := uint64(0)
-	for i, s := range p.Plan.Steps {
+	for i, s := range p.full.Steps {
 		want := map[string]string{"Sort": "other", "Gather": "ref", "Concat": "ref"}[s.Command.Row.Name]
 		native := want == ""
 		if native {
 			want = "device"
 		}
-		if got := p.RunsOn(i); got != want || (args.Counters[i] == 1) != native {
+		if got := p.RunsOn(i, s.Place); got != want || (args.Counters[i] == 1) != native {
 			t.Errorf("%s runs on %s, %d times natively; expected %s", s.Node, got, args.Counters[i], want)
 		}
 		if args.Profile[2*i] < last || args.Profile[2*i+1] < args.Profile[2*i] {
@@ -173,8 +173,8 @@ func TestStagedView(t *testing.T) {
 		g := ir.NewGraph("g")
 		g.Output("y", op.Softmax(view(op.Neg(g.Input("x", ir.F32, ir.Dims(2, 3)))), 1))
 		p := load(t, g, to)
-		for i, s := range p.Plan.Steps {
-			if got := p.RunsOn(i); s.Command.Row.Name == "Softmax" && got != "other" {
+		for i, s := range p.full.Steps {
+			if got := p.RunsOn(i, s.Place); s.Command.Row.Name == "Softmax" && got != "other" {
 				t.Errorf("%s: runs on %s, expected other", name, got)
 			}
 		}
@@ -188,8 +188,8 @@ func TestCancelOnBothSides(t *testing.T) {
 	p := load(t, mixed(), to)
 	r := bound(t, p)
 	r.cancel()
-	for i := range p.Plan.Segments {
-		s := &p.Plan.Segments[i]
+	for i := range p.Segments {
+		s := &p.Segments[i]
 		r.args.First, r.args.Count = s.First, s.End-s.First
 		var e *backend.Error
 		if err := r.segment(i, s); !errors.As(err, &e) || e.Code != backend.Cancelled {

@@ -18,13 +18,12 @@ type Runner struct {
 	args    backend.RunArgs
 	host    backend.RunArgs    // of staged commands: the same bindings; its arena is the device's where the host can reach that
 	regions [][]backend.Region // what is carried before each segment; nil where both sides have one arena
-	brief   bool               // runs are not told when their context is cancelled
 }
 
 func newRunner(p *Program) (*Runner, error) {
-	r := &Runner{p: p, brief: p.brief()}
-	r.args.Inputs = make([][]byte, len(p.Plan.Program.Inputs))
-	r.args.Outputs = make([][]byte, len(p.Plan.Program.Outputs))
+	r := &Runner{p: p}
+	r.args.Inputs = make([][]byte, len(p.Inputs))
+	r.args.Outputs = make([][]byte, len(p.Outputs))
 	if p.native != nil {
 		a, err := p.native.NewArena()
 		if err != nil {
@@ -44,7 +43,7 @@ func newRunner(p *Program) (*Runner, error) {
 
 // openHost finds memory for staged commands: the device's arena, or a mirror of it.
 func (r *Runner) openHost() error {
-	p, size := r.p, r.p.Plan.Program.ArenaBytes
+	p, size := r.p, r.p.arena
 	switch {
 	case p.host != nil:
 		a, err := p.host.program.NewArena()
@@ -56,7 +55,7 @@ func (r *Runner) openHost() error {
 		r.host.Arena = r.args.Arena
 	default:
 		var mem []byte
-		if touchesArena(p.Plan) {
+		if p.reaches {
 			var err error
 			if mem, err = ir.Alloc(size); err != nil {
 				return &backend.Error{Backend: "host", Code: backend.NoMemory, Command: -1, Text: err.Error()}
@@ -67,9 +66,9 @@ func (r *Runner) openHost() error {
 	if !r.carries() {
 		return nil
 	}
-	r.regions = make([][]backend.Region, len(p.Plan.Segments))
+	r.regions = make([][]backend.Region, len(p.Segments))
 	mem := r.host.Arena.Bytes()
-	for i, s := range p.Plan.Segments {
+	for i, s := range p.Segments {
 		for _, t := range s.Carry {
 			r.regions[i] = append(r.regions[i], backend.Region{Offset: t.Offset, Host: mem[t.Offset : t.Offset+t.Bytes]})
 		}
@@ -142,7 +141,7 @@ func (r *Runner) run(ctx context.Context, w Watch) error {
 		return err
 	}
 	r.reset()
-	if !r.brief && ctx.Done() != nil {
+	if !r.p.brief && ctx.Done() != nil {
 		set := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() { r.cancel(); close(set) })
 		defer func() {
@@ -153,8 +152,8 @@ func (r *Runner) run(ctx context.Context, w Watch) error {
 	}
 	profile, counters := r.args.Profile, r.args.Counters
 	var err error
-	for i := range r.p.Plan.Segments {
-		s := &r.p.Plan.Segments[i]
+	for i := range r.p.Segments {
+		s := &r.p.Segments[i]
 		r.args.First, r.args.Count = s.First, s.End-s.First
 		if profile != nil {
 			r.args.Profile = profile[2*s.First : 2*s.End]
@@ -307,7 +306,7 @@ func (r *Runner) onRef(step, from int) error {
 	if cancel.IsSet() {
 		return &backend.Error{Backend: "host", Code: backend.Cancelled, Command: step, Text: "cancelled"}
 	}
-	c := &r.p.Plan.Steps[step].Command
+	c := &r.p.full.Steps[step].Command // which a program with staged commands keeps
 	if err := ref.Command(c, &r.host, r.p.consts); err != nil {
 		code := backend.BadValue
 		if cancel.IsSet() {

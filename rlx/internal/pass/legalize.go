@@ -13,12 +13,17 @@ import (
 // Support is what a backend can do, ready for questions.
 type Support struct {
 	Backend         string
-	MaxBytes        int64          // of a tensor that a native command touches, 0 for no limit
-	ComposeFirst    bool           // decompose wherever there is a decomposition, kernel or not: a mask of the conformance suite
-	native, strided map[int]uint32 // by op number: sets of dtypes
+	MaxBytes        int64    // of a tensor that a native command touches, 0 for no limit
+	ComposeFirst    bool     // decompose wherever there is a decomposition, kernel or not: a mask of the conformance suite
+	native, strided dtypesOf // by op number
 	host            func(*ir.Row) bool
 	bodies          *Support // of what runs staged nodes and their sub-graphs
 }
+
+// dtypesOf is sets of dtypes by number of an op.
+type dtypesOf []uint32
+
+func (s dtypesOf) has(op int, d ir.DType) bool { return op < len(s) && s[op]>>d&1 != 0 }
 
 // HostBodies says what the backend that runs staged nodes can do: it runs their sub-graphs too.
 func (s *Support) HostBodies(host *Support) { s.bodies = host.Body() }
@@ -40,7 +45,11 @@ func (s *Support) BodyOf(n *ir.Node) *Support {
 
 // NewSupport reads a backend's capability rows. host says which rows may run on the host between native segments; nil for none.
 func NewSupport(name string, caps []backend.Cap, host func(*ir.Row) bool) *Support {
-	s := &Support{Backend: name, native: map[int]uint32{}, strided: map[int]uint32{}, host: host}
+	count := 0
+	for _, c := range caps {
+		count = max(count, c.Op+1)
+	}
+	s := &Support{Backend: name, native: make(dtypesOf, count), strided: make(dtypesOf, count), host: host}
 	for _, c := range caps {
 		s.native[c.Op] |= c.DTypes
 		if c.Strided {
@@ -111,8 +120,8 @@ func (s *Support) Strided(n *ir.Node) bool {
 func (s *Support) Host(n *ir.Node) bool { return s.HostRow(n.Row) }
 
 // NativeRow, StridedRow and HostRow answer for a command that is no node, with the dtype that chooses its kernel.
-func (s *Support) NativeRow(r *ir.Row, d ir.DType) bool  { return s.native[r.Num()]>>d&1 != 0 }
-func (s *Support) StridedRow(r *ir.Row, d ir.DType) bool { return s.strided[r.Num()]>>d&1 != 0 }
+func (s *Support) NativeRow(r *ir.Row, d ir.DType) bool  { return s.native.has(r.Num(), d) }
+func (s *Support) StridedRow(r *ir.Row, d ir.DType) bool { return s.strided.has(r.Num(), d) }
 func (s *Support) HostRow(r *ir.Row) bool                { return s.host != nil && s.host(r) }
 
 // Staged says that n runs on the host, between what the backend runs.

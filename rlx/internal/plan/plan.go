@@ -88,7 +88,7 @@ func (c *Constants) Data() [][]byte {
 }
 
 // Tensors lists the constants in order of number. It must not be changed.
-func (c *Constants) Tensors() []*ir.Tensor { return c.list }
+func (c *Constants) Tensors() []*ir.Tensor { return slices.Clip(c.list) }
 
 func (c *Constants) child() *Constants {
 	d := &Constants{list: c.list[:len(c.list):len(c.list)], index: map[*ir.Tensor]int{}}
