@@ -13,6 +13,7 @@ namespace {
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
 #include "../conv/step.h"
+#include "../norm/power.h"
 
 RLX_FN __m256 piece4(const char *p, int64_t rs4) {
   const __m256 x = _mm256_castps128_ps256(_mm_loadu_ps(reinterpret_cast<const float *>(p)));

@@ -13,6 +13,7 @@ namespace {
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
 #include "../conv/step.h"
+#include "../norm/power_avx512.h"
 
 // Halves by 256-bit inserts, of which two are as dear as one of 512 bits.
 RLX_FN __m256 half4(const char *p, const char *q) {
@@ -35,6 +36,27 @@ RLX_FN void columns4(const float *rows, int64_t rs, vf *c) {
   c[0] = {_mm512_castpd_ps(_mm512_unpacklo_pd(ab, xy))}, c[1] = {_mm512_castpd_ps(_mm512_unpackhi_pd(ab, xy))};
   c[2] = {_mm512_castpd_ps(_mm512_unpacklo_pd(AB, XY))}, c[3] = {_mm512_castpd_ps(_mm512_unpackhi_pd(AB, XY))};
 }
+
+// See attention_direct_body.h. Keys 0 to 2 are reached from one base, the last from another.
+#define ROW(at, r) "vbroadcastss " at ",%%zmm31\n\tvfmadd231ps %%zmm29,%%zmm31,%[c" #r "0]\n\tvfmadd231ps %%zmm30,%%zmm31,%[c" #r "1]\n\t"
+#define SUM(r, w) [c##r##w] "+v"(c[r][w].v)
+struct Steps {
+  const char *k, *last;
+  int64_t rs;
+  const float *panel;
+  Steps(const char *at, int64_t step, const float *queries) : k(at), last(at + 3 * step), rs(step), panel(queries) {}
+  RLX_FN void products(int64_t n, vf (&c)[4][2]) {
+    __asm__ volatile("1:\n\tvmovups (%[panel]),%%zmm29\n\tvmovups 64(%[panel]),%%zmm30\n\tsub $-128,%[panel]\n\t"
+                     ROW("(%[k])", 0) ROW("(%[k],%[rs])", 1) ROW("(%[k],%[rs],2)", 2) ROW("(%[last])", 3)
+                     "add $4,%[k]\n\tadd $4,%[last]\n\tdec %[n]\n\tjnz 1b"
+                     : SUM(0, 0), SUM(0, 1), SUM(1, 0), SUM(1, 1), SUM(2, 0), SUM(2, 1), SUM(3, 0), SUM(3, 1), [k] "+&r"(k), [last] "+&r"(last),
+                       [panel] "+&r"(panel), [n] "+&r"(n)
+                     : [rs] "r"(rs)
+                     : "cc", "memory", "xmm29", "xmm30", "xmm31");
+  }
+};
+#undef ROW
+#undef SUM
 
 #include "attention_body.h"
 #include "rope_body.h"

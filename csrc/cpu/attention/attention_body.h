@@ -2,14 +2,14 @@
 // sums of softmax need no sums across lanes, and k and v are read as they lie. Softmax is online: key block by key block, with sums scaled
 // where the greatest score so far grows by more than a little. Blocks stand at multiples of KEYS, and all of a query's steps depend on its
 // own scores alone. Keys that no query of a tile sees are left out of its products. Text for the anonymous namespace of an instruction set,
-// after vec_math.h, forms.h and step.h; it defines columns4 first, as attention_few_body.h says.
+// after vec_math.h, forms.h, step.h and a power; it defines columns4 first, as attention_few_body.h says.
 
 // The block of queries of one unit.
 struct Queries {
   int64_t b, h, g, first, n;  // batch item, first head, kv head, first query of the list, queries
   int64_t lanes;              // n rounded up to whole tiles
-  int64_t head(const Job &j, int64_t r) const { return h + (first + r) % j.stack; }
-  int64_t query(const Job &j, int64_t r) const { return (first + r) / j.stack; }
+  int64_t head(const Job &j, int64_t r) const { return j.stack == 1 ? h : h + (first + r) % j.stack; }
+  int64_t query(const Job &j, int64_t r) const { return j.stack == 1 ? first + r : (first + r) / j.stack; }
 };
 
 Queries queries_of(const Job &j, int64_t u) {
@@ -45,35 +45,40 @@ struct State {
   }
 };
 
-// A panel [d][cols] of n queries that lie ss apart, d elements each.
-void pack_panel(float *dst, int64_t cols, const float *src, int64_t sd, int64_t ss, int64_t d, int64_t n) {
-  if (n < cols || sd != 1 || d % 4 != 0) return matmul::pack_panel_f32(dst, int(cols), src, sd, ss, d, int(n));
+// A panel [d][cols] of n queries that lie ss apart, d elements each, times `scale`.
+void pack_panel(float *dst, int64_t cols, const float *src, int64_t sd, int64_t ss, int64_t d, int64_t n, vf scale) {
+  if (n < cols || sd != 1 || d % 4 != 0) {
+    matmul::pack_panel_f32(dst, int(cols), src, sd, ss, d, int(n));
+    for (int64_t i = 0; i < d * cols; i += LANES) store(dst + i, load(dst + i) * scale);
+    return;
+  }
   for (int64_t r = 0; r < cols; r += LANES)
     for (int64_t i = 0; i < d; i += 4) {
       vf c[4];
       columns4(src + r * ss + i, ss * int64_t(sizeof(float)), c);
-      for (int t = 0; t < 4; t++) store(dst + (i + t) * cols + r, c[t]);
+      for (int t = 0; t < 4; t++) store(dst + (i + t) * cols + r, c[t] * scale);
     }
 }
 
-// Panels [d][cols] of queries.
-template <class F> void pack_queries(const Job &j, const Queries &q, float *dst) {
+// Panels [d][cols] of queries, times `scale`.
+template <class F> void pack_queries(const Job &j, const Queries &q, vf scale, float *dst) {
   const int64_t cols = j.tiles->cols, d = j.q.d;
   const typename F::T *x = j.c->template in_ptr<typename F::T>(0);
   if constexpr (F::DIRECT)
     if (j.stack == 1) {
       const float *src = x + j.q.at(q.b, q.h, q.first);
       for (int64_t r = 0; r < q.n; r += cols)
-        pack_panel(dst + r * d, cols, src + r * j.q.ss, j.q.sd, j.q.ss, d, q.n - r < cols ? q.n - r : cols);
+        pack_panel(dst + r * d, cols, src + r * j.q.ss, j.q.sd, j.q.ss, d, q.n - r < cols ? q.n - r : cols, scale);
       return;
     }
   std::memset(dst, 0, size_t(q.lanes * d) * sizeof(float));
   for (int64_t r = 0; r < q.n; r++) {
     const typename F::T *src = x + j.q.at(q.b, q.head(j, r), q.query(j, r));
-    float *to = dst + r / cols * cols * d + r % cols, part[64];
+    float *to = dst + r / cols * cols * d + r % cols, part[64] = {};
     for (int64_t i = 0; i < d; i += 64) {
       const int64_t n = d - i < 64 ? d - i : 64;
       take<F>(part, src + i * j.q.sd, j.q.sd, n);
+      for (int64_t t = 0; t < n; t += LANES) store(part + t, load(part + t) * scale);
       for (int64_t t = 0; t < n; t++) to[(i + t) * cols] = part[t];
     }
   }
@@ -120,21 +125,12 @@ template <class F> void place_keys(const Job &j, const Queries &q, int64_t j0, i
   t->a = keys, t->a_rs = d * f, t->a_cs = f;
 }
 
-// scores[key][query] of keys [j0, j0 + n): of each panel of queries those that one of it sees. Meanwhile the next keys and these values are fetched.
-template <class F> void score(const Job &j, const Queries &q, const State &s, int64_t j0, int64_t n, const float *panels, float *keys, float *scores) {
-  const int64_t f = sizeof(float), d = j.q.d, cols = j.tiles->cols;
-  matmul::TileF32 t = {};
-  place_keys<F>(j, q, j0, n, false, keys, &t);
-  t.b_rs = cols * f, t.c_rs = QUERIES * f, t.k = d;
-  const char *a = reinterpret_cast<const char *>(t.a);
-  typedef typename F::T T;
-  const Lines next = lines_of(j.c->template in_ptr<T>(1) + j.k.at(q.b, q.g, j0 + KEYS), j.k);
-  const Lines values = lines_of(j.c->template in_ptr<T>(2) + j.v.at(q.b, q.g, j0), j.v);
-  for (int64_t p = 0; p < q.lanes; p += cols) {
-    const Keys seen = s.seen(p, p + cols, 0, n);
-    t.a = reinterpret_cast<const float *>(a + seen.lo * t.a_rs), t.b = panels + p * d, t.c = scores + seen.lo * QUERIES + p;
-    tiles_of(*j.tiles, t, seen.hi - seen.lo, j.tiles->half[1] != nullptr && 2 * (q.n - p) <= cols, p == 0 ? next : p == cols ? values : Lines{});
-  }
+// scores[key][query] of the n keys of t with the panel of queries from p on: of those keys that one of the queries sees.
+void score(const Job &j, const Queries &q, const State &s, int64_t n, matmul::TileF32 t, int64_t p, Lines ahead, float *scores) {
+  const int64_t cols = j.tiles->cols;
+  const Keys seen = s.seen(p, p + cols, 0, n);
+  t.a = reinterpret_cast<const float *>(reinterpret_cast<const char *>(t.a) + seen.lo * t.a_rs), t.c = scores + seen.lo * QUERIES + p;
+  tiles_of(*j.tiles, t, seen.hi - seen.lo, j.tiles->half[1] != nullptr && 2 * (q.n - p) <= cols, ahead);
 }
 
 // ---- the mask operand
@@ -164,6 +160,21 @@ float far_bias(const Job &j, int64_t at, int64_t lo, int64_t hi) {
 // Whether every query of the block sees one row of the mask.
 bool shared_mask(const Job &j, const Queries &q) { return q.n == 1 || (j.mask_step[2] == 0 && (j.stack == 1 || j.mask_step[1] == 0)); }
 
+// Whether no query of the block loses one of the keys [j0, j0 + n) to a mask of bools.
+bool all_kept(const Job &j, const Queries &q, int64_t j0, int64_t n, bool shared) {
+  const int64_t step = j.mask_step[3];
+  for (int64_t r = 0; r < (shared ? 1 : q.n); r++) {
+    const uint8_t *src = reinterpret_cast<const uint8_t *>(j.mask) + j.mask_at(q.b, q.head(j, r), q.query(j, r)) + j0 * step;
+    int64_t lost = 0;
+    if (step == 1)
+      for (int64_t i = 0; i < n; i++) lost += src[i] == 0;
+    else
+      for (int64_t i = 0; i < n; i++) lost += src[i * step] == 0;
+    if (lost != 0) return false;
+  }
+  return true;
+}
+
 // bias[key][query] of keys [j0, j0 + n); [query][key] for few queries; [key] where it is shared.
 void fill_bias(const Job &j, const Queries &q, int64_t j0, int64_t n, bool shared, bool few, float *bias) {
   const int64_t step = j.mask_step[3], next = shared || few ? 1 : QUERIES, row = few ? KEYS : 1;
@@ -188,13 +199,15 @@ void fill_bias(const Job &j, const Queries &q, int64_t j0, int64_t n, bool share
 struct Scoring {
   vf scale, cap, per_cap;
   bool capped, bias, keep, shared;  // bias or keep: a float or a bool mask
-  bool plain;                       // scores are q k^T as they are, and scale goes into the exponent; it is positive
+  bool plain;                       // queries are multiplied by scale, which makes powers of two of the scores; bias is one row, of which 0 is the greatest
 };
 constexpr double SLACK = 8;  // how much the greatest score may grow before what softmax takes off does
 
 // digits: far * 1.5 / 2^29, the f32 whose last place is that of far in f64. Adding it rounds scores there, as a sum with far in f64 does.
 RLX_FN vf scored(const Scoring &m, vf z, vf mask, vf far, vf digits) {
-  if (!m.plain) {
+  if (m.plain) {
+    if (m.bias) z = z + mask;
+  } else {
     z = z * m.scale;
     if (m.capped) z = tanh(z * m.per_cap) * m.cap;
     if (m.bias) z = (z + digits) - digits + (mask - far);
@@ -203,19 +216,9 @@ RLX_FN vf scored(const Scoring &m, vf z, vf mask, vf far, vf digits) {
   return z;
 }
 
-// 2^t for t <= 0; 0 from -150 on. The reduction t - n is exact; 2^r = 1 + r P(r) on |r| <= 0.5: 2^-27.
-RLX_FN vf power(vf t) {
-  const vf y = raw_max(splat<vf>(-152.0), t), magic = splat<vf>(ROUND_MAGIC);
-  const vf n = (y + magic) - magic, r = y - n;
-  const vf p = poly(r, 0.693147182, 0.240226492, 0.0555035882, 0.00961823296, 0.0013392301, 0.000154368172);
-  return scale2(fma(p, r, splat<vf>(1.0)), n);
-}
-
-// Scores in the unit of bases: that of a plain score is a power of two, and its product rounds as that of the base, so that no exponent is
-// above SLACK however large both are.
-template <bool PLAIN> RLX_FN vf in_units(const Scoring &m, vf z) { return PLAIN ? z * m.scale : z; }
-template <bool PLAIN> RLX_FN vf weight(const Scoring &m, vf z, vf base) {
-  const vf t = in_units<PLAIN>(m, z) - base;
+// Scores that are plain count in powers of two already.
+template <bool PLAIN> RLX_FN vf weight(vf z, vf base) {
+  const vf t = z - base;
   return power(PLAIN ? t : t * splat<vf>(LOG2_E));
 }
 
@@ -237,12 +240,12 @@ template <bool PLAIN> RLX_FN bool go_on(const State &s, int64_t w, vf base, vf s
 }
 
 // The weights of LANES queries for the keys [k.lo, k.hi) of a block, in place, and their sum: key i counts in part i % LANES.
-template <bool PLAIN> RLX_FN vf weights(const Scoring &m, float *p, Keys k, vf base) {
+template <bool PLAIN> RLX_FN vf weights(float *p, Keys k, vf base) {
   vf part[LANES];
   for (int t = 0; t < LANES; t++) part[t] = splat<vf>(0.0);
   int64_t i = k.lo;
   const auto one = [&](int64_t key) __attribute__((always_inline)) {
-    const vf e = weight<PLAIN>(m, load(p + key * QUERIES), base);
+    const vf e = weight<PLAIN>(load(p + key * QUERIES), base);
     store(p + key * QUERIES, e);
     return e;
   };
@@ -263,7 +266,7 @@ void clear_keys(float *p, int64_t from, int64_t to) {
 RLX_FN vf greatest(const Scoring &m, int64_t w, Keys k, const float *bias, float *scores, const State &s) {
   const vf none = splat<vf>(-INFINITY);
   vf top = none;
-  if (m.plain && !m.keep && !s.edges) {
+  if (m.plain && !m.bias && !m.keep && !s.edges) {
     vf other = none;
     int64_t i = k.lo;
     for (; i + 2 <= k.hi; i += 2) top = raw_max(load(scores + i * QUERIES + w), top), other = raw_max(load(scores + (i + 1) * QUERIES + w), other);
@@ -283,14 +286,43 @@ RLX_FN vf greatest(const Scoring &m, int64_t w, Keys k, const float *bias, float
   return top;
 }
 
-// Scores become weights, and the state goes on. Returns whether some sum so far must be scaled. A NaN shows in the sum alone.
-template <bool PLAIN> bool soften(const Scoring &m, const Queries &q, int64_t n, const float *bias, float *scores, const State &s) {
+// Scores of queries [w, end) become weights, and the state goes on. Returns whether some sum so far must be scaled. A NaN shows in the sum alone.
+template <bool PLAIN> bool soften(const Scoring &m, int64_t w, int64_t end, int64_t n, const float *bias, float *scores, const State &s) {
   bool changed = false;
-  for (int64_t w = 0; w < q.n; w += LANES) {
+  for (; w < end; w += LANES) {
     const Keys k = s.seen(w, w + LANES, 0, n);
-    const vf base = grown(s, w, in_units<PLAIN>(m, greatest(m, w, k, bias, scores, s)));
-    changed |= go_on<PLAIN>(s, w, base, weights<PLAIN>(m, scores + w, k, base_of(base)));
+    const vf base = grown(s, w, greatest(m, w, k, bias, scores, s));
+    changed |= go_on<PLAIN>(s, w, base, weights<PLAIN>(scores + w, k, base_of(base)));
     clear_keys(scores + w, 0, k.lo), clear_keys(scores + w, k.hi, n);
+  }
+  return changed;
+}
+
+#include "attention_direct_body.h"
+
+// Weights of the keys [j0, j0 + n), panel by panel of queries. Meanwhile the next keys and these values are fetched. Returns whether some sum so far must
+// be scaled; `more` says that there is one.
+template <class F>
+bool weigh_keys(const Job &j, const Queries &q, const Scoring &m, const State &s, int64_t j0, int64_t n, const float *panels, float *keys, const float *bias,
+                float *scores, bool more) {
+  typedef typename F::T T;
+  const int64_t f = sizeof(float), cols = j.tiles->cols;
+  matmul::TileF32 t = {};
+  t.b_rs = cols * f, t.c_rs = QUERIES * f, t.k = j.q.d;
+  place_keys<F>(j, q, j0, n, false, keys, &t);
+  const Lines next = lines_of(j.c->template in_ptr<T>(1) + j.k.at(q.b, q.g, j0 + KEYS), j.k);
+  const Lines values = lines_of(j.c->template in_ptr<T>(2) + j.v.at(q.b, q.g, j0), j.v);
+  const bool whole = n == KEYS && !s.edges && !m.bias && !m.keep && cols == TILE_VECTORS * LANES && t.a_cs == f && j.q.d >= PIECES;
+  const bool direct = HAS_DIRECT && more && m.plain && whole;
+  bool changed = false;
+  for (int64_t p = 0; p < q.lanes; p += cols) {
+    const Lines ahead = p == 0 ? next : p == cols ? values : Lines{};
+    const int64_t end = q.n - p < cols ? q.n : p + cols;
+    t.b = panels + p * j.q.d;
+    if constexpr (HAS_DIRECT)
+      if (direct && end - p > LANES && direct_panel<Steps>(s, t, fetch_of(ahead), p, scores + p)) continue;
+    score(j, q, s, n, t, p, ahead, scores);
+    changed |= m.plain ? soften<true>(m, p, end, n, bias, scores, s) : soften<false>(m, p, end, n, bias, scores, s);
   }
   return changed;
 }
@@ -307,8 +339,15 @@ void scale_sums(const Queries &q, const float *factor, float *sums, int64_t wide
   }
 }
 
+// The queries of the next unit, where they lie in rows.
+template <class F> Lines next_queries(const Job &j, const Queries &q) {
+  const bool here = q.first + QUERIES < j.rows;
+  if (j.stack != 1 || (!here && q.h + 1 >= j.q.h)) return {};
+  return lines_of(j.c->template in_ptr<typename F::T>(0) + (here ? j.q.at(q.b, q.h, q.first + QUERIES) : j.q.at(q.b, q.h + 1, 0)), j.q);
+}
+
 // sums[query] += p[key][query] v[key] for the n keys of the block from j0 on, without those that no query of a tile sees. The first block
-// fetches the rows of the result.
+// fetches the rows of the result and the next queries.
 template <class F>
 void add_values(const Job &j, const Queries &q, const State &s, int64_t j0, int64_t n, const float *p, float *values, float *sums, int64_t wide, bool load) {
   const int64_t f = sizeof(float), cols = j.tiles->cols, most = tile_rows(*j.tiles);
@@ -316,7 +355,8 @@ void add_values(const Job &j, const Queries &q, const State &s, int64_t j0, int6
   matmul::TileF32 t = {};
   t.a_rs = f, t.a_cs = QUERIES * f, t.c_rs = wide * f, t.load = load;
   Lines results = lines_of(j.c->template out_ptr<typename F::T>(0) + j.y.at(q.b, q.head(j, 0), q.query(j, 0)), j.y);
-  if (load) results.left = 0;
+  Lines queries = next_queries<F>(j, q);
+  if (load) results.left = queries.left = 0;
   for (int64_t i = 0; i < j.v.d; i += cols) {
     const int64_t left = j.v.d - i;
     const bool half = j.tiles->half[1] != nullptr && 2 * left <= cols;
@@ -334,7 +374,7 @@ void add_values(const Job &j, const Queries &q, const State &s, int64_t j0, int6
     const float *b = t.b;
     for (int64_t r = 0; r < q.n; r += most) {
       t.ahead = p, t.ahead_step = 0;
-      results.next(&t);
+      (results.left > 0 ? results : queries).next(&t);
       const int64_t rows = q.n - r < most ? q.n - r : most;
       const Keys seen = s.seen(r, r + rows, 0, n);
       t.a = p + r + seen.lo * QUERIES, t.b = b + seen.lo * (t.b_rs / f), t.c = sums + r * wide + i, t.k = seen.hi - seen.lo;
@@ -343,12 +383,15 @@ void add_values(const Job &j, const Queries &q, const State &s, int64_t j0, int6
   }
 }
 
+RLX_FN vf per_sum(vf sum) { return narrow(splat<vd>(1.0) / wide(sum)); }
+
 template <class F> void put_rows(const Job &j, const Queries &q, const State &s, const float *sums, int64_t wide, bool any_keys) {
   typename F::T *y = j.c->template out_ptr<typename F::T>(0);
+  for (int64_t w = 0; w < q.n; w += LANES) store(s.factor + w, per_sum(load(s.sum + w)));
   for (int64_t r = 0; r < q.n; r++) {
     typename F::T *to = y + j.y.at(q.b, q.head(j, r), q.query(j, r));
     const bool empty = !any_keys || s.sum[r] == 0;
-    const vf per = splat<vf>(empty ? 0.0 : 1.0 / double(s.sum[r]));
+    const vf per = splat<vf>(s.factor[r]);
     for (int64_t i = 0; i < j.v.d; i += LANES) {
       const int m = int(j.v.d - i < LANES ? j.v.d - i : LANES);
       const vf x = empty ? splat<vf>(0.0) : load(sums + r * wide + i) * per;
@@ -360,22 +403,27 @@ template <class F> void put_rows(const Job &j, const Queries &q, const State &s,
 
 // Sets up the state and returns the keys that some query of the block sees; `common` are those that all of them see.
 Keys start(const Job &j, const Queries &q, const State &s, Keys *spans, Keys *common) {
-  Keys all = {INT64_MAX, 0};
-  *common = {0, INT64_MAX};
-  int64_t before = -1;
-  for (int64_t r = 0; r < QUERIES; r++) {
-    s.base[r] = -INFINITY, s.sum[r] = 0, s.far[r] = 0;
-    spans[r] = {0, 0};
-    if (r >= q.n) continue;
-    const int64_t i = q.query(j, r);
-    spans[r] = j.keys(q.b, i);
-    common->lo = spans[r].lo > common->lo ? spans[r].lo : common->lo, common->hi = spans[r].hi < common->hi ? spans[r].hi : common->hi;
-    if (spans[r].lo < spans[r].hi) {
+  for (int64_t r = 0; r < QUERIES; r += LANES)
+    store(s.base + r, splat<vf>(-INFINITY)), store(s.sum + r, splat<vf>(0.0)), store(s.far + r, splat<vf>(0.0));
+  Keys all = {0, j.valid(q.b)};
+  *common = all;
+  if (!j.causal) {
+    for (int64_t r = 0; r < QUERIES; r++) spans[r] = r < q.n ? all : Keys{0, 0};
+  } else {
+    all = {INT64_MAX, 0}, *common = {0, INT64_MAX};
+    for (int64_t r = 0; r < QUERIES; r++) {
+      spans[r] = r < q.n ? j.keys(q.b, q.query(j, r)) : Keys{0, 0};
+      if (r >= q.n) continue;
+      common->lo = spans[r].lo > common->lo ? spans[r].lo : common->lo, common->hi = spans[r].hi < common->hi ? spans[r].hi : common->hi;
+      if (spans[r].lo >= spans[r].hi) continue;
       all.lo = spans[r].lo < all.lo ? spans[r].lo : all.lo;
       all.hi = spans[r].hi > all.hi ? spans[r].hi : all.hi;
     }
-    if (j.mask == nullptr || j.mask_dtype == RLX_BOOL) continue;
-    const int64_t at = j.mask_at(q.b, q.head(j, r), i);
+  }
+  if (j.mask == nullptr || j.mask_dtype == RLX_BOOL) return all;
+  int64_t before = -1;
+  for (int64_t r = 0; r < q.n; r++) {
+    const int64_t at = j.mask_at(q.b, q.head(j, r), q.query(j, r));
     const bool same = r > 0 && at == before && spans[r].lo == spans[r - 1].lo && spans[r].hi == spans[r - 1].hi;
     s.far[r] = same ? s.far[r - 1] : far_bias(j, at, spans[r].lo, spans[r].hi);
     before = at;
@@ -395,12 +443,24 @@ bool place_edges(const Queries &q, const Keys *spans, Keys common, int64_t j0, i
   return inside;
 }
 
-Scoring scoring_of(const Job &j, const Queries &q) {
+Scoring scoring_of(const Job &j, const Queries &q, const State &s) {
   Scoring m = {};
   m.cap = splat<vf>(j.softcap), m.per_cap = splat<vf>(j.softcap > 0 ? 1 / j.softcap : 0.0), m.capped = j.softcap > 0;
   if (j.mask != nullptr) m.bias = j.mask_dtype != RLX_BOOL, m.keep = !m.bias, m.shared = shared_mask(j, q);
-  m.plain = !m.capped && !m.bias && j.scale > 0;
-  m.scale = splat<vf>(m.plain ? j.scale * 1.4426950408889634 : j.scale);
+  const bool one_row = !j.causal && j.mask_step[2] == 0 && (j.group == 1 || j.mask_step[1] == 0);  // whichever queries a block has
+  const double exponent = j.scale * 1.4426950408889634;
+  m.plain = !m.capped && exponent > 0 && exponent <= 1 && (!m.bias || (one_row && s.far[0] == 0));  // beyond 1 a query might overflow
+  m.scale = splat<vf>(m.plain ? exponent : j.scale);
+  return m;
+}
+
+// What masks the keys [j0, j0 + n) into `bias`, if anything does.
+Scoring masked(Scoring m, const Job &j, const Queries &q, int64_t j0, int64_t n, bool few, float *bias) {
+  if (m.keep) m.keep = !all_kept(j, q, j0, n, m.shared);
+  if (m.bias || m.keep) fill_bias(j, q, j0, n, m.shared, few, bias);
+  if (!m.bias || !m.plain) return m;
+  m.bias = false;
+  for (int64_t i = 0; i < n; i++) m.bias |= bias[i] != 0, bias[i] *= float(LOG2_E);
   return m;
 }
 
@@ -413,14 +473,15 @@ template <class F> void attention_unit(const Job &j, int64_t u, float *slot) {
              reinterpret_cast<int32_t *>(rows + 5 * QUERIES), false};
   Keys spans[QUERIES], common;
   const Keys all = start(j, q, s, spans, &common);
-  const Scoring m = scoring_of(j, q);
-  if (all.lo < all.hi) pack_queries<F>(j, q, slot + at.queries);
+  const Scoring of_unit = scoring_of(j, q, s);
+  if (all.lo < all.hi) pack_queries<F>(j, q, of_unit.plain ? of_unit.scale : splat<vf>(1.0), slot + at.queries);
   const bool few = q.n <= FEW;
   const int64_t begin = all.lo / KEYS * KEYS;  // blocks are the same for every query
   for (int64_t j0 = begin; j0 < all.hi && !j.c->stopped(); j0 += KEYS) {
     const int64_t n = all.hi - j0 < KEYS ? all.hi - j0 : KEYS;
-    if (m.bias || m.keep) fill_bias(j, q, j0, n, m.shared, few, bias);
+    const Scoring m = masked(of_unit, j, q, j0, n, few, bias);
     s.edges = place_edges(q, spans, common, j0, n, s);
+    const bool more = j0 > begin;
     bool changed;
     if (few) {
       matmul::TileF32 keys = {};
@@ -429,10 +490,8 @@ template <class F> void attention_unit(const Job &j, int64_t u, float *slot) {
       few_queries[q.n].score(keys, n, j.q.d, cols, slot + at.queries, ahead, scores);
       changed = m.plain ? soften_few<true>(m, q, n, bias, scores, s) : soften_few<false>(m, q, n, bias, scores, s);
     } else {
-      score<F>(j, q, s, j0, n, slot + at.queries, slot + at.keys, scores);
-      changed = m.plain ? soften<true>(m, q, n, bias, scores, s) : soften<false>(m, q, n, bias, scores, s);
+      changed = weigh_keys<F>(j, q, m, s, j0, n, slot + at.queries, slot + at.keys, bias, scores, more);
     }
-    const bool more = j0 > begin;
     if (changed && more) scale_sums(q, s.factor, sums, wide, j.v.d);
     if (few) add_values_few<F>(j, q, s, all, j0, n, scores, slot + at.values, sums, wide, more);
     else add_values<F>(j, q, s, j0, n, scores, slot + at.values, sums, wide, more);

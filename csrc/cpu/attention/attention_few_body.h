@@ -154,12 +154,12 @@ template <bool PLAIN> bool soften_few(const Scoring &m, const Queries &q, int64_
     }
     tops[r] = hmax(top);
   }
-  for (int64_t w = 0; w < q.n; w += LANES) store(bases + w, grown(s, w, in_units<PLAIN>(m, load(tops + w))));
+  for (int64_t w = 0; w < q.n; w += LANES) store(bases + w, grown(s, w, load(tops + w)));
   for (int64_t r = 0; r < q.n; r++) {
     const vf base = base_of(splat<vf>(bases[r]));
     vf a = zero;
     for (int64_t i = 0; i < n; i += LANES) {
-      const vf e = weight<PLAIN>(m, load(scores + r * KEYS + i), base);
+      const vf e = weight<PLAIN>(load(scores + r * KEYS + i), base);
       store(scores + r * KEYS + i, e);
       a = a + e;
     }

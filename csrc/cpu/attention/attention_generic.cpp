@@ -11,6 +11,7 @@ namespace {
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
 #include "../conv/step.h"
+#include "../norm/power.h"
 
 RLX_FN void columns4(const float *rows, int64_t rs, vf *c) {
   float x[4][LANES];

@@ -12,6 +12,7 @@ namespace {
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
 #include "../conv/step.h"
+#include "../norm/power.h"
 
 RLX_FN float32x4_t low_halves(float32x4_t a, float32x4_t b) { return vcombine_f32(vget_low_f32(a), vget_low_f32(b)); }
 RLX_FN float32x4_t high_halves(float32x4_t a, float32x4_t b) { return vcombine_f32(vget_high_f32(a), vget_high_f32(b)); }

@@ -12,6 +12,7 @@ namespace {
 #include "../core/vec_avx512.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "power_avx512.h"
 #include "norm_body.h"
 #include "channel_body.h"
 }  // namespace

@@ -11,6 +11,7 @@ namespace {
 #include "../core/vec_neon.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "power.h"
 #include "norm_body.h"
 #include "channel_body.h"
 }  // namespace

@@ -12,6 +12,7 @@ namespace {
 #include "../core/vec_avx2.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "power.h"
 #include "norm_body.h"
 }  // namespace
 

@@ -1,5 +1,5 @@
 // norm_body.h: LayerNorm, RmsNorm and Softmax of f32, f16 and bf16 in f32 lanes. Text for the anonymous namespace of an instruction set,
-// after vec_math.h and forms.h.
+// after vec_math.h, forms.h and a power.
 
 constexpr int64_t SUM_BLOCK = 64 * LANES;  // elements added up in f32 before they go to an f64 total: at most 16 a lane
 
@@ -139,9 +139,9 @@ template <class F, bool RMS> Scale row_scale(const Call &c, const NormPlan &p, c
   return layer_scale<F>(c, x, p.n, p.eps);
 }
 
-// Rows written past the caches: such stores take their time, so that each row is scaled beside the sums of the next.
+// Rows of whole vectors, each scaled beside the sums of the next: what follows from sums takes its time, and so do stores past the caches.
 template <class F, bool RMS, bool GAMMA, bool BETA>
-void rows_past(const Call &c, const NormPlan &p, Range r, const typename F::T *gamma, const typename F::T *beta) {
+void rows_beside(const Call &c, const NormPlan &p, Range r, const typename F::T *gamma, const typename F::T *beta, bool past) {
   const typename F::T *x = c.in_ptr<typename F::T>(0) + r.begin * p.n;
   typename F::T *y = c.out_ptr<typename F::T>(0) + r.begin * p.n;
   const vf none = splat<vf>(0.0);
@@ -152,30 +152,32 @@ void rows_past(const Call &c, const NormPlan &p, Range r, const typename F::T *g
     const Scale now = s;
     const Moments m = moments<F, RMS>(c, next, p.n, origin, [&](int64_t i) {
       const vf v = shifted<GAMMA, BETA>(scaled<RMS>(F::get(x + i), now), GAMMA ? F::get(gamma + i) : none, BETA ? F::get(beta + i) : none);
-      put_row<F>(y + i, v, true);
+      put_row<F>(y + i, v, past);
     });
     s = RMS ? rms_scale<F>(c, next, p.n, p.eps, m.square) : layer_scale<F>(c, next, p.n, p.eps, m, origin);
   }
-  affine<F, RMS, GAMMA, BETA>(x, y, p.n, s, gamma, beta, true);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  affine<F, RMS, GAMMA, BETA>(x, y, p.n, s, gamma, beta, past);
+  if (past) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
-template <class F, bool RMS> void rows_past_any(const Call &c, const NormPlan &p, Range r, const typename F::T *gamma, const typename F::T *beta) {
-  if (gamma != nullptr && beta != nullptr) return rows_past<F, RMS, true, true>(c, p, r, gamma, beta);
-  if (gamma != nullptr) return rows_past<F, RMS, true, false>(c, p, r, gamma, beta);
-  if (beta != nullptr) return rows_past<F, RMS, false, true>(c, p, r, gamma, beta);
-  rows_past<F, RMS, false, false>(c, p, r, gamma, beta);
+template <class F, bool RMS>
+void rows_beside_any(const Call &c, const NormPlan &p, Range r, const typename F::T *gamma, const typename F::T *beta, bool past) {
+  if (gamma != nullptr && beta != nullptr) return rows_beside<F, RMS, true, true>(c, p, r, gamma, beta, past);
+  if (gamma != nullptr) return rows_beside<F, RMS, true, false>(c, p, r, gamma, beta, past);
+  if (beta != nullptr) return rows_beside<F, RMS, false, true>(c, p, r, gamma, beta, past);
+  rows_beside<F, RMS, false, false>(c, p, r, gamma, beta, past);
 }
 
-constexpr int64_t ROW_PAST = 1 << 13;  // elements of rows that stay near while the next is read
+constexpr int64_t ROW_BESIDE = 1 << 13;  // elements of rows that stay near while the next is read
 
 template <class F> void norm_rows(const Call &c, Range r) {
   typedef typename F::T T;
   const NormPlan p = norm_plan(c);
   T gammas[CHUNK], betas[CHUNK];
   const bool whole = (!c.has(1) || c.in(1).contiguous) && (!c.has(2) || c.in(2).contiguous);
-  if (whole && p.dense && p.n <= ROW_PAST && r.begin < r.end && past_caches<F>(c, p.n)) {
+  if (whole && p.dense && p.n % LANES == 0 && p.n <= ROW_BESIDE && r.begin < r.end) {
     const T *gamma = affine_chunk(c, 1, 0, p.n, gammas), *beta = affine_chunk(c, 2, 0, p.n, betas);
-    return p.rms ? rows_past_any<F, true>(c, p, r, gamma, beta) : rows_past_any<F, false>(c, p, r, gamma, beta);
+    const bool past = past_caches<F>(c, p.n);
+    return p.rms ? rows_beside_any<F, true>(c, p, r, gamma, beta, past) : rows_beside_any<F, false>(c, p, r, gamma, beta, past);
   }
   for (int64_t row = r.begin; row < r.end && !c.stopped(); row++) {
     const T *x = norm_row<T>(c, p, row);
@@ -212,7 +214,6 @@ alignas(64) constexpr float ROOTS_8[8] = {1, 0.982753873, 0.969603539, 0.9609197
 // exp of U vectors of x <= 0. 8 lanes: 2^(n / 8) e^r by a table and a short polynomial whose square term makes up for r^4 / 24, 0 for x < -87.
 // 1.2 ULP. 4 lanes: n would have more bits than the reduction carries without a fused multiply-add.
 template <int U> RLX_FN void exp_below(vf *x) {
-  if (LANES == 16) return exp_by_table<U, true>(x);
   const vf magic = splat<vf>(ROUND_MAGIC), one = splat<vf>(1.0);
   vf t[U], r[U], q[U];
   for (int k = 0; k < U; k++) {
@@ -231,16 +232,33 @@ template <int U> RLX_FN void exp_below(vf *x) {
     x[k] = select(lt(x[k], splat<vf>(-87.0)), splat<vf>(0.0), fma(root, q[k], root));
   }
 }
-RLX_FN vf exp_below(vf x) {
-  exp_below<1>(&x);
+
+// The greatest element of a row, and what its exponentials are taken from.
+struct Top {
+  vf off, power;  // exp(x - top) = 2^((x - off) log2(e) - power)
+};
+// 16 lanes: one of the two is 0. A small power changes all exponentials alike by being rounded, which drops out of quotients.
+RLX_FN Top top_from(vf top) {
+  const vf zero = splat<vf>(0.0);
+  if (LANES != 16) return {top, zero};
+  const vm small = lt(abs(top), splat<vf>(1024.0));
+  return {select(small, zero, top), select(small, top * splat<vf>(LOG2_E), zero)};
+}
+template <int U> RLX_FN void exp_from(const Top &t, vf *x) {
+  for (int k = 0; k < U; k++) x[k] = x[k] - t.off;
+  if (LANES != 16) return exp_below<U>(x);
+  for (int k = 0; k < U; k++) x[k] = power(fma(x[k], splat<vf>(LOG2_E), -t.power));
+}
+RLX_FN vf exp_from(const Top &t, vf x) {
+  exp_from<1>(t, &x);
   return x;
 }
 
 // U vectors of exponentials, added to a and b in turns.
-template <class F, int U> RLX_FN void exps_of(const typename F::T *x, float *e, vf top, vf &a, vf &b) {
+template <class F, int U> RLX_FN void exps_of(const typename F::T *x, float *e, const Top &top, vf &a, vf &b) {
   vf v[U];
-  for (int k = 0; k < U; k++) v[k] = F::get(x + k * LANES) - top;
-  exp_below<U>(v);
+  for (int k = 0; k < U; k++) v[k] = F::get(x + k * LANES);
+  exp_from<U>(top, v);
   for (int k = 0; k < U; k += 2) {
     a = a + v[k], b = b + v[k + 1];
     if (F::DIRECT) store(e + k * LANES, v[k]), store(e + (k + 1) * LANES, v[k + 1]);
@@ -249,7 +267,8 @@ template <class F, int U> RLX_FN void exps_of(const typename F::T *x, float *e, 
 
 // e = exp(x - top) of a row, and the f64 total of it. Without e (f16 and bf16 would lose digits) it is computed again when it is scaled.
 // beside(i) runs with each pair of vectors, from element i on.
-template <class F, class B> double exp_row(const Call &c, const typename F::T *x, float *e, int64_t n, vf top, B beside) {
+template <class F, class B> double exp_row(const Call &c, const typename F::T *x, float *e, int64_t n, vf greatest, B beside) {
+  const Top top = top_from(greatest);
   const vf zero = splat<vf>(0.0);
   double s = 0;
   for (int64_t at = 0; at < n && !leave_row(c, at); at += SUM_BLOCK) {
@@ -266,7 +285,7 @@ template <class F, class B> double exp_row(const Call &c, const typename F::T *x
     }
     for (; i < end; i += LANES) {
       const int left = int(end - i < LANES ? end - i : LANES);
-      const vf u = keep(exp_below((left < LANES ? F::get_part(x + i, left) : F::get(x + i)) - top), left, zero);
+      const vf u = keep(exp_from(top, left < LANES ? F::get_part(x + i, left) : F::get(x + i)), left, zero);
       a = a + u;
       if (!F::DIRECT) continue;
       if (left < LANES) store_part(e + i, u, left);
@@ -278,11 +297,12 @@ template <class F, class B> double exp_row(const Call &c, const typename F::T *x
 }
 
 // y = e * inv, or exp(x - top) * inv where there is no e.
-template <class F> void scale_exps(const typename F::T *x, const float *e, typename F::T *y, int64_t n, vf top, vf inv, bool past) {
+template <class F> void scale_exps(const typename F::T *x, const float *e, typename F::T *y, int64_t n, vf greatest, vf inv, bool past) {
+  const Top top = top_from(greatest);
   int64_t i = 0;
-  for (; i + LANES <= n; i += LANES) put_row<F>(y + i, (F::DIRECT ? load(e + i) : exp_below(F::get(x + i) - top)) * inv, past);
+  for (; i + LANES <= n; i += LANES) put_row<F>(y + i, (F::DIRECT ? load(e + i) : exp_from(top, F::get(x + i))) * inv, past);
   if (const int left = int(n - i); left > 0)
-    F::put_part(y + i, (F::DIRECT ? load_part(e + i, left) : exp_below(F::get_part(x + i, left) - top)) * inv, left);
+    F::put_part(y + i, (F::DIRECT ? load_part(e + i, left) : exp_from(top, F::get_part(x + i, left))) * inv, left);
 }
 
 template <class F> vf top_of(const Call &c, const typename F::T *x, int64_t n) {

@@ -9,6 +9,7 @@ namespace {
 #include "../core/vec_generic.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "power.h"
 #include "norm_body.h"
 }  // namespace
 

@@ -35,6 +35,7 @@ namespace {
 #include "../core/vec_generic.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "../norm/power.h"
 #include "../norm/norm_body.h"
 #include "ulp_kernels.h"
 }  // namespace
@@ -47,6 +48,7 @@ namespace {
 #include "../core/vec_avx2.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "../norm/power.h"
 #include "../norm/norm_body.h"
 #include "ulp_kernels.h"
 }  // namespace
@@ -59,6 +61,7 @@ namespace {
 #include "../core/vec_avx512.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "../norm/power_avx512.h"
 #include "../norm/norm_body.h"
 #include "ulp_kernels.h"
 }  // namespace
@@ -70,6 +73,7 @@ namespace {
 #include "../core/vec_neon.h"
 #include "../core/vec_math.h"
 #include "../reduce/forms.h"
+#include "../norm/power.h"
 #include "../norm/norm_body.h"
 #include "ulp_kernels.h"
 }  // namespace
@@ -147,6 +151,7 @@ const row1 unary_rows[] = {
     {"erfc", 3, NONE, LIBM1(erfc)},
     {"gelu", 3, EITHER_ZERO, [](double x) { return x == -HUGE_VAL ? 0 : x / 2 * ::erfc(-x / ::sqrt(2.0)); }, 4.2e-8, -2},  // the spec: 8 ULP + 1e-7
     {"exp_below", 1.5, NONE, [](double x) { return ::exp(-::fabs(x)); }, 0x1.67p-126, HUGE_VAL},  // e^-87: smaller results may be 0
+    {"power", 1.5, NONE, [](double x) { return ::exp2(-::fabs(x)); }, 0x1p-126, HUGE_VAL},
 };
 const row2 binary_rows[] = {
     {"add", 0, NONE, [](double a, double b) { return a + b; }},

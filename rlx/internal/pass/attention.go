@@ -14,7 +14,7 @@ import (
 // unguarded parts give NaN.
 // Products of f16 stay: their scores may overflow where those of Attention, which are f32, do not.
 var Attention = Pass{Name: "attention", Rounds: true, Doc: "softmax(scale * q k^T + mask) v that is spelled out becomes one node",
-	Rules: []Rule{{"attention", attentionRule}}}
+	Rules: []Rule{{"attention", attentionRule}, {"attention_layout", attentionLayout}}}
 
 // scores is what stands in front of a softmax.
 type scores struct {
@@ -73,6 +73,32 @@ func attentionRule(m *Match) []ir.Value {
 }
 
 var attended = ir.Set(ir.F32, ir.F64, ir.BF16)
+
+// attentionLayout writes the heads of a token side by side where the result is turned that way, as a projection of it wants them.
+func attentionLayout(m *Match) []ir.Value {
+	y, ok := headsTurned(m.Out(0))
+	if !ok || !isKind(y, "Attention") || !m.Single(y) || !m.native(op.AttentionRow(), y.DType()) {
+		return nil
+	}
+	in, a := y.Node().In, *y.Node().Attrs.(*op.AttentionAttrs)
+	if a.Layout != "bhsd" {
+		return nil
+	}
+	a.Layout = "bshd"
+	turned := func(v ir.Value) ir.Value {
+		if x, ok := headsTurned(v); ok {
+			return x
+		}
+		return op.Transpose(v, 0, 2, 1, 3)
+	}
+	return []ir.Value{op.Attention(turned(in[0]), turned(in[1]), turned(in[2]), in[3], in[4], a)}
+}
+
+// headsTurned is x [B, H, S, D] where v is it as [B, S, H, D], or the other way round.
+func headsTurned(v ir.Value) (x ir.Value, ok bool) {
+	x, perm, ok := asTranspose(v)
+	return x, ok && slices.Equal(perm, []int{0, 2, 1, 3})
+}
 
 // guardedSoftmax is the softmax along the last axis that p is, or that it is where that is not NaN and 0 elsewhere.
 func (m *Match) guardedSoftmax(p ir.Value) (soft ir.Value, guarded bool) {

@@ -329,3 +329,56 @@ func TestAttentionNot(t *testing.T) {
 		t.Errorf("a target without Attention got one: %v", err)
 	}
 }
+
+// TestAttentionLayout turns the heads of a result inside of its node, and with them operands that are turned already.
+func TestAttentionLayout(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		perm   []int
+		build  func(g *ir.Graph, q, k, v ir.Value) ir.Value
+		turned bool
+	}{
+		{"a projection's", []int{0, 2, 1, 3}, nil, true},
+		{"another permutation", []int{0, 1, 3, 2}, nil, false},
+		{"read twice", []int{0, 2, 1, 3}, func(g *ir.Graph, q, k, v ir.Value) ir.Value {
+			y := op.Attention(q, k, v, ir.Value{}, ir.Value{}, op.AttentionAttrs{Mask: "causal"})
+			g.Output("other", y)
+			return y
+		}, false},
+		{"of another layout", []int{0, 2, 1, 3}, func(g *ir.Graph, q, k, v ir.Value) ir.Value {
+			return op.Attention(q, k, v, ir.Value{}, ir.Value{}, op.AttentionAttrs{Layout: "bshd"})
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := ir.NewGraph("g")
+			q, k, v := attentionInputs(g)
+			if tc.build == nil {
+				tc.build = func(g *ir.Graph, q, k, v ir.Value) ir.Value {
+					mask := g.Input("mask", ir.F32, ir.Dims(aB, 1, 1, aS))
+					return op.Attention(op.Transpose(g.Input("tokens", ir.F32, ir.Dims(aB, aS, aH, aD)), 0, 2, 1, 3), k, v, mask, ir.Value{}, op.AttentionAttrs{Scale: 0.3})
+				}
+			}
+			g.Output("y", op.Transpose(tc.build(g, q, k, v), tc.perm...))
+			out := passed(t, g, pass.Attention)
+			for _, n := range out.Nodes {
+				if a, ok := n.Attrs.(*op.AttentionAttrs); ok && tc.turned {
+					if _, input := n.In[0].Node().InputName(); a.Layout != "bshd" || !input || countOf(out, "Transpose") != 2 {
+						t.Errorf("heads and tokens as before:\n%s", out)
+					}
+				}
+			}
+			if !tc.turned && out.String() != passed(t, g, pass.Pass{Name: "nothing"}).String() {
+				t.Errorf("changed to\n%s", out)
+			}
+			feed := randomFeed(g, rand.New(rand.NewPCG(5, 6)), func(string) []float64 { return nil })
+			sameNumbers(t, evaluate(t, out, feed), evaluate(t, g, feed), out)
+		})
+	}
+	g := ir.NewGraph("g")
+	q, k, v := attentionInputs(g)
+	g.Output("y", op.Transpose(op.Attention(q, k, v, ir.Value{}, ir.Value{}, op.AttentionAttrs{}), 0, 2, 1, 3))
+	out, err := pass.Pipeline{Passes: []pass.Pass{pass.Attention}, Support: pass.NewSupport("none", nil, nil)}.Run(g)
+	if err != nil || countOf(out, "Transpose") != 1 {
+		t.Errorf("a target that composes Attention got another layout: %v\n%s", err, out)
+	}
+}
