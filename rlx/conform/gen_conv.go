@@ -85,6 +85,10 @@ func conv(m *maker) {
 		window{x: dims(1, 2, 9, 37), w: dims(2, 1, 5, 5), groups: 2, padding: dims(2, 2)},
 		window{x: dims(1, 2, 28, 76), w: dims(2, 1, 5, 5), groups: 2, padding: dims(1, 1, 2, 2), stride: dims(2, 2)},
 		window{x: dims(1, 3, 30, 60), w: dims(33, 3, 7, 7), padding: dims(3, 3), stride: dims(2, 2)},
+		window{x: dims(1, 3, 12, 64), w: dims(64, 3, 7, 7), padding: dims(3, 3), stride: dims(2, 2)},
+		window{x: dims(1, 2, 5, 530), w: dims(20, 2, 3, 3), padding: dims(1, 1), stride: dims(2, 2)}, // rows in pieces
+		window{x: dims(2, 4, 11, 37), w: dims(40, 2, 3, 3), groups: 2, padding: dims(2, 3), stride: dims(1, 2), dilation: dims(2, 3)},
+		window{x: dims(2, 20, 5, 7), w: dims(30, 20, 1, 1)},
 		window{x: dims(1, 20, 12, 17), w: dims(48, 10, 3, 3), groups: 2, padding: dims(2, 2), dilation: dims(2, 2)},
 		window{x: dims(2, 130, 7, 7), w: dims(50, 130, 1, 1)},
 		window{x: dims(1, 100, 7, 7), w: dims(36, 100, 3, 3), padding: dims(1, 1)},

@@ -6,7 +6,7 @@
 // A unit is a block of result channels by some panels of columns (n, p). Slices of the matrix of windows are made panel by panel as they
 // are used, so that scratch does not grow with x. w lies packed in panels of tile rows: in the weights when it is constant, else in scratch.
 // Most convolutions of f32 whose windows have several elements are computed in tiles without such a matrix: see tile.cpp; of few
-// channels and kernel positions, from panels made row by row: see shallow_units. Depthwise ones have
+// channels and kernel positions, from strips of rows of x: see shallow_units. Depthwise ones have
 // kernels of their own: see depth.cpp. Where each result channel reads one channel of x, shares it with few others and none of those does,
 // the kernel slides over planes of x: see plane.h. Other groups of few result channels, and windows that lie far apart, slide too: see slide.cpp.
 #include "../core/rlx_begin.h"
@@ -25,9 +25,12 @@ constexpr int64_t kSums = 32768;        // floats of sums of a unit
 constexpr int64_t kBlockRows = 512, kBlockPanels = 4;
 constexpr int64_t kChunkFma = 1 << 16;  // about a microsecond: less is not worth handing to another thread
 constexpr int64_t kFewPanels = 2;       // row panels that read x where it lies: copying it pays with more
-constexpr int64_t kShallow = 64;        // channels of a group times kernel positions for which panels are made row by row
-constexpr int64_t kShallowWide = 160, kWide = 64;  // or so many, where so many result channels share the panels and tiles of positions are small
+constexpr int64_t kShallow = 64;        // channels of a group times kernel positions that read strips of rows
+constexpr int64_t kShallowWide = 160, kWide = 64;  // or so many, where so many result channels share them and tiles of positions are small
 constexpr int kSmallTile = 6;
+constexpr int64_t kStemChannels = 4;    // or would walk few channels
+constexpr int64_t kStripReach = 256;    // columns that kernel positions reach further than the first
+constexpr int64_t kStripTiles = 8;      // tiles of a piece of a row of results
 constexpr int64_t kFar = 1 << 20;       // of a dilation
 constexpr int kMostColumns = 32;        // of a tile
 
@@ -194,6 +197,7 @@ void put_block(const Job &j, const Block &b) {
   const Window &w = j.w;
   const int64_t cols = j.set->tiles.columns, top = row_start(j, b.p0), rows = row_start(j, b.p1) - top, first = b.q0 * cols, last = min64(j.columns, b.q1 * cols);
   if (b.c != b.sums) {
+    if (j.ending.swept && last - first == b.c_rs) return sweep(j.ending, b.c, rows * b.c_rs);
     for (int64_t i = 0; i < rows && j.ending.swept; i++) sweep(j.ending, b.c + i * b.c_rs, last - first);
     return;
   }
@@ -231,40 +235,93 @@ void units(void *ctx, int64_t begin, int64_t end, int slot) {
   }
 }
 
-// Few channels and kernel positions: a unit is a piece of a row of results of a group, whose panels end with it, so that no list of stretches is needed.
+// Few channels and kernel positions: a unit is a piece of a row of results of a group, whose rows of x lie in strips (see shallow.h).
 bool shallow(const Command &c, const Window &w, const ConvSet &s) {
-  const int64_t most = w.outs < kWide || s.positions.positions > kSmallTile ? kShallow : kShallowWide;
+  const int64_t half = s.tiles.columns / 2;
+  const bool filled = ceil_div(w.out[2], half) * half * 8 <= w.out[2] * 9;  // vectors of results
+  const bool many = w.outs >= kWide && (s.positions.positions <= kSmallTile || (w.per <= kStemChannels && filled));
+  const int64_t most = many ? kShallowWide : kShallow;
   return c.in[0].dtype == RLX_F32 && w.size[0] == 1 && w.kernel[0] == 1 && w.out[0] == 1 && w.begin[0] == 0 && w.taps > 1 && w.per * w.taps <= most && w.stride[2] <= 2 &&
-         w.dilation[1] <= kFar && w.dilation[2] <= kFar && w.xs[4] == 1 && w.outs >= s.tiles.columns / 4 && w.out[1] > 0 && w.out[2] >= s.tiles.columns / 2 && w.per > 0;
+         w.dilation[1] <= kFar && w.dilation[2] <= kStripReach && (w.kernel[2] - 1) * w.dilation[2] <= kStripReach && w.xs[4] == 1 && w.outs >= s.tiles.columns / 4 &&
+         w.out[1] > 0 && w.out[2] >= half && w.per > 0;
 }
 
-int64_t shallow_piece(const Job &j) { return 64 * j.set->tiles.columns; }  // columns: long rows have many threads, and hear of a cancellation
+struct Strips {
+  int64_t piece, pieces;  // columns of a unit; units of a row of results
+  int64_t phases, pitch;  // of a row of x
+  int64_t floats;         // of all of them: each kernel row of each channel has one
+};
+Strips strips_of(const Window &w, const ConvSet &s) {
+  Strips p;
+  p.piece = min64(w.out[2], kStripTiles * s.tiles.columns), p.pieces = ceil_div(w.out[2], p.piece);
+  p.phases = w.kernel[2] > 1 ? w.stride[2] : 1;
+  p.pitch = align16(align16(p.piece) + (w.kernel[2] - 1) * w.dilation[2] / w.stride[2]);
+  p.floats = w.per * w.kernel[1] * p.phases * p.pitch;
+  return p;
+}
+
+// The rows of x that the strips of a thread hold.
+struct Held {
+  int64_t owner;                // the item, group and piece, as one number; -1 for none
+  int64_t row[kShallowWide];    // by the place of a strip: a row of x and its padding, or -1
+};
+
+// Lays the rows that results `oh` see and no strip has, and lists where depth k starts.
+void lay_rows(const Job &j, const Strips &p, const float *x, int64_t oh, int64_t left, float *strips, Held *held, int32_t *offset) {
+  const Window &w = j.w;
+  const int64_t halved = w.stride[2] - 1;  // a stride of 2, whose divisions would take as long as the products
+  StripRow r = {nullptr, left, w.size[2], w.stride[2], p.phases, nullptr, nullptr, p.pitch};
+  for (int64_t i = 0; i < w.kernel[1]; i++) {
+    const int64_t row = oh * w.stride[1] + i * w.dilation[1], at = row / w.dilation[1] % w.kernel[1], h = row - w.begin[1];
+    for (int64_t c = 0; c < w.per; c++) {
+      const int64_t strip = (c * w.kernel[1] + at) * p.phases * p.pitch;
+      if (held->row[at] != row) {
+        const float *channel = x + c * w.xs[1];
+        r.x = uint64_t(h) < uint64_t(w.size[1]) ? channel + h * w.xs[3] : nullptr;
+        r.ahead = uint64_t(h + w.stride[1]) < uint64_t(w.size[1]) ? channel + (h + w.stride[1]) * w.xs[3] : nullptr;
+        r.to = strips + strip;
+        j.set->strips.lay(r);
+      }
+      for (int64_t k = 0; k < w.kernel[2]; k++) {
+        const int64_t column = k * w.dilation[2];
+        offset[(c * w.kernel[1] + i) * w.kernel[2] + k] = int32_t(strip + (column & halved) * p.pitch + (column >> halved));
+      }
+    }
+    held->row[at] = row;
+  }
+}
 
 void shallow_units(void *ctx, int64_t begin, int64_t end, int slot) {
   const Job &j = *static_cast<const Job *>(ctx);
   const Window &w = j.w;
-  const int64_t cols = j.set->tiles.columns, piece = shallow_piece(j), pieces = ceil_div(w.out[2], piece);
-  ShallowPanel s = {&w, nullptr, 0, 0, false, reinterpret_cast<float *>(static_cast<char *>(j.c->scratch) + j.packed_bytes + slot * j.slot_bytes)};
+  const int64_t cols = j.set->tiles.columns;
+  const Strips p = strips_of(w, *j.set);
+  float *strips = reinterpret_cast<float *>(static_cast<char *>(j.c->scratch) + j.packed_bytes + slot * j.slot_bytes);
+  int32_t offset[kShallowWide];
+  Held held;
+  held.owner = -1;
   ChannelTile t = {};
-  t.x = s.to, t.x_rs = cols, t.y_rs = w.points, t.k = j.depth, t.last = true, t.ahead_step = 64;
+  t.y_rs = w.points, t.k = j.depth, t.last = true, t.ahead_step = 64;
   for (int64_t u = begin; u < end && !j.c->stopped(); u++) {
-    const int64_t v = u / pieces, row = v % w.out[1], g = v / w.out[1] % w.groups, item = v / (w.out[1] * w.groups);
-    const int64_t begin_col = u % pieces * piece, end_col = min64(begin_col + piece, w.out[2]);
-    s.x = reinterpret_cast<const float *>(j.x) + item * w.xs[0] + g * w.per * w.xs[1];
-    s.top = row * w.stride[1] - w.begin[1];
-    for (int64_t first = begin_col; first < end_col; first += cols) {
-      t.n = int32_t(min64(cols, end_col - first));
-      s.left = first * w.stride[2] - w.begin[2], s.wide = 2 * t.n > cols;
-      j.set->shallow(s);
-      for (int64_t p = 0; p < j.row_panels; p++) {
-        const int64_t i = g * w.outs + row_start(j, p), h = row_start(j, p + 1) - row_start(j, p), at = (item * w.groups * w.outs + i) * w.points + row * w.out[2] + first;
-        t.w = j.packed + i * j.depth, t.ahead = reinterpret_cast<const char *>(t.w + h * j.depth);
-        t.y = reinterpret_cast<float *>(j.y) + at, t.finish = finish_of(j.ending, i, at);
-        j.set->tiles.run[s.wide][h](t);
+    const int64_t oh = u % w.out[1], owner = u / w.out[1], g = owner / p.pieces % w.groups, item = owner / (p.pieces * w.groups);
+    const int64_t from = owner % p.pieces * p.piece, to = min64(from + p.piece, w.out[2]);
+    if (held.owner != owner) {
+      held.owner = owner;
+      for (int64_t &row : held.row) row = -1;
+    }
+    const float *x = reinterpret_cast<const float *>(j.x) + item * w.xs[0] + g * w.per * w.xs[1];
+    lay_rows(j, p, x, oh, from * w.stride[2] - w.begin[2], strips, &held, offset);
+    for (int64_t q = 0; q < j.row_panels; q++) {
+      const int64_t i = g * w.outs + row_start(j, q), h = row_start(j, q + 1) - row_start(j, q), at = (item * w.groups * w.outs + i) * w.points + oh * w.out[2];
+      t.w = j.packed + i * j.depth, t.ahead = reinterpret_cast<const char *>(t.w + h * j.depth);
+      for (int64_t col = from; col < to; col += cols) {
+        t.n = int32_t(min64(cols, to - col)), t.x = strips + col - from;
+        t.y = reinterpret_cast<float *>(j.y) + at + col, t.finish = finish_of(j.ending, i, at + col);
+        j.set->strips.run[2 * t.n > cols][h](t, offset);
       }
     }
     for (int64_t o = 0; o < w.outs && j.ending.swept; o++)
-      sweep(j.ending, reinterpret_cast<float *>(j.y) + ((item * w.groups + g) * w.outs + o) * w.points + row * w.out[2] + begin_col, end_col - begin_col);
+      sweep(j.ending, reinterpret_cast<float *>(j.y) + ((item * w.groups + g) * w.outs + o) * w.points + oh * w.out[2] + from, to - from);
   }
 }
 
@@ -332,8 +389,9 @@ template <int Isa> void run(const Call &c) {
     j.packed = k.dst;
   }
   if (by_rows) {
-    const int64_t piece = shallow_piece(j);
-    return c.parallel(w.items * w.groups * w.out[1] * ceil_div(w.out[2], piece), 1 + kChunkFma / (min64(w.out[2], piece) * w.outs * j.depth), shallow_units, &j);
+    const Strips p = strips_of(w, *j.set);
+    j.slot_bytes = align64_bytes(p.floats * int64_t(sizeof(float)));
+    return c.parallel(w.items * w.groups * w.out[1] * p.pieces, 1 + kChunkFma / (p.piece * w.outs * j.depth), shallow_units, &j);
   }
   const int64_t fma = j.row_block * j.set->tiles.channels * j.col_block * j.set->tiles.columns * (j.depth + 1);
   c.parallel(w.groups * j.row_blocks * j.col_blocks, 1 + kChunkFma / fma, units, &j);
@@ -354,8 +412,10 @@ int32_t conv_prepare(Prepare &prepare) {
     return RLX_OK;
   }
   const ConvSet &s = set_of(prepare.isa);
-  if (!shallow(c, w, s) && tiles_fit(c, w, s.positions)) return tiles_prepare(prepare, w, s.positions);
+  const bool by_rows = shallow(c, w, s);
+  if (!by_rows && tiles_fit(c, w, s.positions)) return tiles_prepare(prepare, w, s.positions);
   plan(c, s, w, prepare.max_threads, &j);
+  if (by_rows) j.slot_bytes = align64_bytes(strips_of(w, s).floats * int64_t(sizeof(float)));
   if (prepare.constant_view(prepare, 1) && j.packed_bytes > 0 && w.groups < (1 << 24)) {
     // The height of panels depends on the groups.
     const uint64_t layout = uint64_t(c.op) << 32 | uint64_t(w.groups) << 8 | uint64_t(s.tiles.channels);

@@ -30,7 +30,7 @@ struct ConvSet {
   const DepthTable *depth3, *depth5;
   TileTables positions;
   ChannelTiles tiles;
-  void (*shallow)(const ShallowPanel &);
+  StripSet strips;
 };
 extern const ConvSet conv_generic, conv_avx2, conv_avx512, conv_neon;
 

@@ -21,7 +21,7 @@ namespace {
 }  // namespace
 RLX_TARGET_END
 
-extern const ConvSet conv_avx512 = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_avx512, &depth5_avx512, tile_tables(), channel_tiles(), shallow_panel};
+extern const ConvSet conv_avx512 = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_avx512, &depth5_avx512, tile_tables(), channel_tiles(), strip_set()};
 
 }  // namespace conv
 }  // namespace rlx

@@ -18,7 +18,7 @@ namespace {
 #include "shallow_body.h"
 }  // namespace
 
-extern const ConvSet conv_generic = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_generic, &depth5_generic, tile_tables(), channel_tiles(), shallow_panel};
+extern const ConvSet conv_generic = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_generic, &depth5_generic, tile_tables(), channel_tiles(), strip_set()};
 
 }  // namespace conv
 }  // namespace rlx

@@ -1,5 +1,6 @@
 // Depthwise rows, written once over the vector types. Text for the anonymous namespace of an instruction set, after vec_<isa>.h,
 // span.h or that of the set, and finish_body.h. See depth.h.
+#include "halve.h"
 
 // Lane i becomes lane i + 1, and lane 0 that of `in`.
 template <class V> RLX_FN V up(V in, V x) {
@@ -13,15 +14,6 @@ template <class V> RLX_FN V down(V x, V in) {
   else if constexpr (LANES == 8) return {__builtin_shufflevector(x.v, in.v, 1, 2, 3, 4, 5, 6, 7, 8)};
   else return {__builtin_shufflevector(x.v, in.v, 1, 2, 3, 4)};
 }
-// Elements 0, 2, ... or 1, 3, ... of two vectors.
-template <int Odd, class V> RLX_FN V halve(V a, V b) {
-  constexpr int o = Odd;
-  if constexpr (LANES == 16)
-    return {__builtin_shufflevector(a.v, b.v, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14, o + 16, o + 18, o + 20, o + 22, o + 24, o + 26, o + 28, o + 30)};
-  else if constexpr (LANES == 8) return {__builtin_shufflevector(a.v, b.v, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14)};
-  else return {__builtin_shufflevector(a.v, b.v, o, o + 2, o + 4, o + 6)};
-}
-
 // What a vector of results sees of rows of x, whose first lane sees column 0 of its window at `row`. A vector at the left end has zeros in front of the
 // rows, and one at the right end behind.
 template <int K, int S, int B, bool Left, bool Right> struct Sight {

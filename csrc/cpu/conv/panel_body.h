@@ -27,6 +27,11 @@ template <int H, int V> RLX_FN void channel_row(const float *w, const vf (&b)[V]
   for (int v = 0; v < V; v++) s[h][v] = fma(a, b[v], s[h][v]);
 }
 
+// Whether a tile may end with channel_end: nothing but whole vectors, a bias and functions that only cut.
+template <int V> RLX_FN bool ends_simply(const ChannelTile &t) {
+  return t.n == V * LANES && t.k > 0 && (!t.last || (t.finish.residual == nullptr && t.finish.fn != kFinishHardSwish));
+}
+
 // The last k with what follows it, row by row: stores wait for few sums then, and the next tile starts meanwhile. Bias and the functions that only cut are
 // there always: -0 added and infinite bounds change nothing.
 template <int H, int V> RLX_FN void channel_end(const ChannelTile &t, const float *w, const vf (&b)[V], vf (&s)[H][V]) {
@@ -46,6 +51,20 @@ template <int H, int V> RLX_FN void channel_end(const ChannelTile &t, const floa
   }
 }
 
+// Finishes the sums of a tile where they are complete, and stores them.
+template <int H, int V> RLX_FN void put_tile(const ChannelTile &t, vf (&s)[H][V]) {
+  const int rest = t.n - (V - 1) * LANES;  // lanes of the last vector
+  if (t.last) finish_tile<H, V>(t.finish, t.y_rs, rest, s);
+  float *y = t.y;
+#pragma GCC unroll 16
+  for (int h = 0; h < H; h++, y += t.y_rs)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; v++) {
+      if (v < V - 1 || rest == LANES) store(y + v * LANES, s[h][v]);
+      else store_part(y + v * LANES, s[h][v], rest);
+    }
+}
+
 template <int H, int V> void channel_tile(const ChannelTile &t) {
   const int rest = t.n - (V - 1) * LANES;  // lanes of the last vector
   vf s[H][V];
@@ -61,7 +80,7 @@ template <int H, int V> void channel_tile(const ChannelTile &t) {
 #pragma GCC unroll 2
       for (int v = 0; v < V; v++) s[h][v] = splat<vf>(0.0);
   }
-  const bool simple = rest == LANES && t.k > 0 && (!t.last || (t.finish.residual == nullptr && t.finish.fn != kFinishHardSwish));
+  const bool simple = ends_simply<V>(t);
   const float *w = t.w, *x = t.x;
   const char *ahead = t.ahead;
   vf b[V];
@@ -92,15 +111,7 @@ template <int H, int V> void channel_tile(const ChannelTile &t) {
     for (int v = 0; v < V; v++) b[v] = load(x + v * LANES);
     return channel_end(t, w, b, s);
   }
-  if (t.last) finish_tile<H, V>(t.finish, t.y_rs, rest, s);
-  y = t.y;
-#pragma GCC unroll 16
-  for (int h = 0; h < H; h++, y += t.y_rs)
-#pragma GCC unroll 2
-    for (int v = 0; v < V; v++) {
-      if (v < V - 1 || rest == LANES) store(y + v * LANES, s[h][v]);
-      else store_part(y + v * LANES, s[h][v], rest);
-    }
+  put_tile<H, V>(t, s);
 }
 
 template <int V, int H> constexpr void list_channel_tiles(ChannelTiles *t) {

@@ -183,10 +183,21 @@ Place place_of(const Tiling &t, int64_t item, int64_t g, int64_t i) {
   return p;
 }
 
+// Lets a tile fetch, a line for each of its depths, the next part of the residual and then of the results, which are `count` floats each.
+void fetch_turn(const float *y, const float *residual, int64_t count, int64_t part, PositionTile *tile, int64_t depths) {
+  const int64_t bytes = count * int64_t(sizeof(float)), parts = ceil_div(bytes, depths * 64);
+  const float *from = residual != nullptr && part < parts ? residual : y;
+  if (residual != nullptr && part >= parts) part -= parts;
+  if (part < parts) tile->ahead = reinterpret_cast<const char *>(from) + part * depths * 64, tile->ahead_step = 64;
+}
+
 void run_unit(const Tiling &t, int64_t item, int64_t g, int64_t panel, int64_t i0, int64_t i1, float *sums) {
   const int64_t wide = 2 * t.tables->lanes, outs = min64(wide, t.w.outs - panel * wide), first = position(t, i0);
   const float *w = t.weights + (g * t.panels + panel) * t.panel_floats;
   const int64_t line = 64 / int64_t(sizeof(float));
+  const int64_t n = position(t, i1) - first, points = t.w.points, o = g * t.w.outs + panel * wide, at = (item * t.w.groups * t.w.outs + o) * points + first;
+  float *y = t.c->out_ptr<float>(0) + at;
+  const Finish finish = finish_of(t.ending, o, at);
   int64_t from = 0;
   do {
     const int64_t to = min64(from + t.slice, t.depth);
@@ -194,17 +205,17 @@ void run_unit(const Tiling &t, int64_t item, int64_t g, int64_t panel, int64_t i
       Place p = place_of(t, item, g, i);
       p.sums = sums + (position(t, i) - first) * wide;
       PositionTile tile;
-      // Each of the first tiles fetches its part of the next slice.
-      const int64_t part = i - i0;
-      const bool fetch = part * line < wide;
-      tile.ahead = reinterpret_cast<const char *>(w + to * wide + (fetch ? part * line * (to - from) : 0)), tile.ahead_step = fetch ? 64 : 0;
+      // Each of the first tiles fetches its part of the next slice; those behind them, in the last one, what turn reads and writes.
+      const int64_t part = i - i0, slices = wide / line;
+      tile.ahead = reinterpret_cast<const char *>(w + to * wide), tile.ahead_step = 0;
+      if (part < slices) tile.ahead += part * 64 * (to - from), tile.ahead_step = 64;
+      else if (to == t.depth && n == points) fetch_turn(y, finish.residual, outs * points, part - slices, &tile, to - from);
       run_tile(t, p, from, to, w, outs > t.tables->lanes, &tile);
     }
     from = to;
   } while (from < t.depth);
-  const int64_t n = position(t, i1) - first, points = t.w.points, o = g * t.w.outs + panel * wide, at = (item * t.w.groups * t.w.outs + o) * points + first;
-  float *y = t.c->out_ptr<float>(0) + at;
-  t.tables->turn(sums, n, outs, y, points, finish_of(t.ending, o, at));
+  t.tables->turn(sums, n, outs, y, points, finish);
+  if (t.ending.swept && n == points) return sweep(t.ending, y, outs * points);
   for (int64_t k = 0; k < outs && t.ending.swept; k++) sweep(t.ending, y + k * points, n);
 }
 

@@ -2,6 +2,7 @@
 //
 // Contract: max is exact, NaN propagates. Sums run over parts of a window in f32, and over their totals in f32, or in f64 where rows of a
 // window are stretches of vectors. Bound: (32 + K / 32) eps sum |x| for windows of K elements.
+#include "../conv/halve.h"
 
 struct max_of {
   static RLX_FN vf start() { return splat<vf>(-INFINITY); }
@@ -118,14 +119,6 @@ template <class F> void pool_patches(void *ctx, int64_t begin, int64_t end, int 
       f.put(j.c->out_ptr<char>(0) + (((a.channel * w.out[0] + a.od) * w.out[1] + a.oh + i) * w.out[2] + a.ow) * f.bytes, row, a.cols);
     }
   }
-}
-
-// Elements 0, 2, ... or 1, 3, ... of two vectors.
-template <int O> RLX_FN vf halve(vf a, vf b) {
-  if constexpr (LANES == 16)
-    return {__builtin_shufflevector(a.v, b.v, O, O + 2, O + 4, O + 6, O + 8, O + 10, O + 12, O + 14, O + 16, O + 18, O + 20, O + 22, O + 24, O + 26, O + 28, O + 30)};
-  else if constexpr (LANES == 8) return {__builtin_shufflevector(a.v, b.v, O, O + 2, O + 4, O + 6, O + 8, O + 10, O + 12, O + 14)};
-  else return {__builtin_shufflevector(a.v, b.v, O, O + 2, O + 4, O + 6)};
 }
 
 // The rows of a window that lie in x, of which there is one at least.
