@@ -232,12 +232,32 @@ func (c *regionCase) reduce() []ir.Value {
 			x = op.Cast(x, ir.F32)
 			fns = legal()[ir.F32]["reduce"]
 		}
+		// The last axes, or any that follow each other.
+		n := 1 + c.IntN(len(shape))
+		first := len(shape) - n
+		if c.IntN(2) == 0 {
+			first = c.IntN(first + 1)
+		}
 		var axes []int
-		for k := range 1 + c.IntN(len(shape)) {
-			axes = append(axes, len(shape)-1-k)
+		for k := range n {
+			axes = append(axes, first+n-1-k)
 		}
 		return []ir.Value{op.Reduce(x, op.ReduceFn(fns[c.IntN(len(fns))]), axes, c.IntN(2) == 0)}
 	}
+}
+
+// shared is the reverse of a normalisation by rows: what its reductions and its result read is computed in each of them.
+func (c *regionCase) shared() []ir.Value {
+	d := drawFrom(c.Rand, ir.F32, ir.F32, ir.F32, ir.F64, ir.F16)
+	b, s := 1+c.Int64N(3), drawFrom(c.Rand, lengths[2:20]...)
+	n := drawFrom[int64](c.Rand, 7, 16, 32, 33, 48, 64, 80, 128, 160, 256, 1100, 2048)
+	x, dy, scale := c.input(d, b, s, n), c.input(d, b, s, n), c.input(d, b, 1, n)
+	mean := func(v ir.Value) ir.Value { return op.Reduce(v, "mean", []int{2}, true) }
+	centred := op.Sub(x, mean(x))
+	inverse := op.Rsqrt(op.Add(mean(op.Mul(centred, centred)), 1e-5))
+	xhat, g := op.Mul(centred, inverse), op.Mul(dy, scale)
+	dx := op.Mul(inverse, op.Sub(op.Sub(g, mean(g)), op.Mul(xhat, mean(op.Mul(g, xhat)))))
+	return []ir.Value{dx, op.Reduce(op.Mul(dy, xhat), drawFrom[op.ReduceFn](c.Rand, "sum", "max", "l2", "prod"), []int{1}, true)}
 }
 
 func (c *regionCase) matMul() []ir.Value {
@@ -425,6 +445,7 @@ var regionKinds = []struct {
 }{
 	{"elementwise", "ElementwiseRegion", func(c *regionCase, _ bool) []ir.Value { return c.elementwise() }},
 	{"reduce", "ReduceRegion", func(c *regionCase, _ bool) []ir.Value { return c.reduce() }},
+	{"shared", "ElementwiseRegion", func(c *regionCase, _ bool) []ir.Value { return c.shared() }},
 	{"product", "MatMulRegion", func(c *regionCase, _ bool) []ir.Value { return c.matMul() }},
 	{"codes", "QMatMulRegion", func(c *regionCase, _ bool) []ir.Value { return c.codes() }},
 	{"packed", "DequantMatMulRegion", func(c *regionCase, _ bool) []ir.Value { return c.packed() }},

@@ -67,6 +67,9 @@ func declareRegion[A any](name string) *ir.Op[A] { return ir.Declare[A]("region"
 // regional are the dtypes of a region's operands and of what its body makes of them.
 var regional = ir.Real | ir.Set(ir.Bool)
 
+// light are the dtypes that loops compute in as they are.
+var light = regional &^ ir.Set(ir.F16, ir.BF16)
+
 // ElementwiseRegion is (y_1, ...) = body(x_1, ..., x_n) for each element: a graph of elementwise nodes in one pass over memory. It means what its body
 // means node by node, bit for bit: each inner node rounds to its own dtype.
 //
@@ -187,6 +190,26 @@ func BodyNode(n *ir.Node) bool {
 		}
 	}
 	return regional.Has(n.Types[0].DType)
+}
+
+// Light says whether n, which may stand in a body, costs about as much as reading an operand. What is narrower than f32 is widened and rounded for each
+// node, and so is not.
+func Light(n *ir.Node) bool {
+	if !light.Has(n.Types[0].DType) || slices.ContainsFunc(n.In, func(v ir.Value) bool { return !light.Has(v.DType()) }) {
+		return false
+	}
+	var s *Scalar
+	switch a := n.Attrs.(type) {
+	case *ActivationAttrs:
+		s = unaryIndex[string(a.Fn)]
+	case *BinaryAttrs:
+		s = binaryIndex[string(a.Fn)]
+	case *CompareAttrs:
+		return true
+	default:
+		return n.Row == whereOp.Row() || n.Row == clampOp.Row() || n.Row == castOp.Row() || n.Row == fmaOp.Row()
+	}
+	return s != nil && s.Light() && !n.Row.Has(ir.Backward)
 }
 
 // regionBody checks the body for operands of the given types and returns it with one output for each result.

@@ -29,6 +29,7 @@ type Scalar struct {
 	Commutative bool
 	Predicate   bool // the result is bool
 	Primitive   bool // every backend has it: Formula is nil
+	Divides     bool // takes the steps of a division, though the result is exact
 
 	Formula Expr   // the function out of primitives and earlier rows
 	Derivs  []Expr // the derivative by each operand; nil where there is none
@@ -137,10 +138,10 @@ var binaryRows = numbered(
 		eSel(eEq(eB, eZero), eZero, eMul(eB, eFn("pow", eA, eSub(eB, eOne)))),
 		eSel(eAnd(eEq(eA, eZero), eGe(eB, eZero)), eZero, eMul(eFn("pow", eA, eB), eFn("log", eA)))).guarded().withInt(intPow),
 	prim2("mod", "a - b trunc(a/b) exactly, with the sign of a; integers: a for b = 0", floatsInts, ulp{},
-		eOne, eNeg(eTruncQuotient(eA, eB))).withInt(intMod),
+		eOne, eNeg(eTruncQuotient(eA, eB))).divides().withInt(intMod),
 	def2("floor_mod", "a - b floor(a/b), with the sign of b; integers: a for b = 0", floatsInts, ulp{0.5, 0.5, 0}, eFloorMod(eA, eB),
-		eOne, eNeg(eFn("floor_div", eA, eB))).withInt(intFloorMod),
-	def2("floor_div", "floor of the exact quotient a/b; integers: 0 for b = 0", floatsInts, ulp{}, eFloorDiv(eA, eB), eZero, eZero).withInt(intFloorDiv),
+		eOne, eNeg(eFn("floor_div", eA, eB))).divides().withInt(intFloorMod),
+	def2("floor_div", "floor of the exact quotient a/b; integers: 0 for b = 0", floatsInts, ulp{}, eFloorDiv(eA, eB), eZero, eZero).divides().withInt(intFloorDiv),
 	prim2("atan2", "angle of the point (b, a), in (-pi, pi]", floats, ulp{4, 6, 0}, eAtan2Deriv(eB), eAtan2Deriv(eNeg(eA))).guarded(),
 	prim2("bit_and", "bits set in both", ScalarInt, ulp{}).commutes().withInt(intAnd),
 	prim2("bit_or", "bits set in either", ScalarInt, ulp{}).commutes().withInt(intOr),
@@ -215,6 +216,7 @@ func compare(name, doc string, kinds ScalarKinds, f func(a, b int64, t intType) 
 func (s *Scalar) params(alpha, beta float64) *Scalar { s.Alpha, s.Beta = alpha, beta; return s }
 func (s *Scalar) commutes() *Scalar                  { s.Commutative = true; return s }
 func (s *Scalar) guarded() *Scalar                   { s.Guarded = true; return s }
+func (s *Scalar) divides() *Scalar                   { s.Divides = true; return s }
 func (s *Scalar) withInt(f func(a, b int64, t intType) int64) *Scalar {
 	s.ints = f
 	return s
@@ -286,6 +288,9 @@ func CompareNames() []string { return rowNames(compareRows) }
 
 // Index is the number of the function within its table.
 func (s *Scalar) Index() int { return s.index }
+
+// Light tells whether the function takes an instruction or two: those are exact, or rounded correctly wherever they run.
+func (s *Scalar) Light() bool { return s.ULPGPU <= 0.5 && s.AbsErr == 0 && !s.Divides }
 
 // Takes tells whether the function is defined for every dtype class in k.
 func (s *Scalar) Takes(k ScalarKinds) bool { return s.Kinds&k == k }

@@ -25,6 +25,7 @@ struct Plan {
   int size[MAX_IN] = {};
   bool direct = true;  // every operand is
   int64_t cap = 0;     // elements that a block of every operand holds
+  bool by_rows = false;  // blocks are whole rows
 };
 
 Plan plan_of(const Call &c, int inputs) {
@@ -120,18 +121,31 @@ void run_long(const Call &c, Range r, const Work &w, const Plan &p, int out_size
   }
 }
 
-// Short runs: blocks that span several of them.
+// Whether blocks of whole rows are worth it: what is not contiguous is the same in neighbouring rows, and a block holds several.
+bool rows_repeat(const Plan &p) {
+  if (p.rank < 2 || p.dims[p.rank - 1] % 16 != 0 || 4 * p.dims[p.rank - 1] > p.cap) return false;
+  for (int k = 0; k < MAX_IN; k++)
+    if (p.form[k] == GATHERED && p.strides[k][p.rank - 2] != 0) return false;
+  return true;
+}
+
+// Short runs: blocks that span several of them. Blocks of whole rows that are the same are gathered once.
 void run_blocks(const Call &c, Range r, const Work &w, const Plan &p, int out_size) {
   Blocks b;
+  const int64_t same = p.by_rows ? p.dims[p.rank - 1] * p.dims[p.rank - 2] : 1;
+  int64_t held = -1;
   for (int k = 0; k < w.inputs; k++)
     if (p.form[k] == REPEATED) copy_run(b.data[k], c.in_data[k], p.size[k], 0, p.cap);
   for (int64_t at = r.begin; at < r.end && !c.stopped(); at += p.cap) {
     const int64_t n = r.end - at < p.cap ? r.end - at : p.cap;
     const void *in[MAX_IN] = {};
+    const int64_t block = at / same;
+    const bool again = p.by_rows && held == block && (at + n - 1) / same == block;
+    held = p.by_rows && (at + n - 1) / same == block ? block : -1;
     for (int k = 0; k < w.inputs; k++) {
       const char *x = c.in_ptr<char>(k);
       in[k] = p.form[k] == DIRECT ? x + at * p.size[k] : b.data[k];
-      if (p.form[k] != GATHERED) continue;
+      if (p.form[k] != GATHERED || again) continue;
       char *to = b.data[k];
       for (Walk<1> walk(p.dims, p.rank, &p.strides[k], at, at + n); walk.next(); to += walk.n * p.size[k])
         copy_run(to, x + walk.at[0] * p.size[k], p.size[k], walk.step[0], walk.n);
@@ -150,12 +164,16 @@ bool streams(const Call &c, int result) {
 }
 
 void run(const Call &c, Range r, const Work &w) {
-  const Plan p = plan_of(c, w.inputs);
+  Plan p = plan_of(c, w.inputs);
   const int out_size = rlx_dtype_sizes[c.out(0).dtype];
+  if (!p.direct && rows_repeat(p)) {
+    p.by_rows = true;
+    p.cap = p.cap / p.dims[p.rank - 1] * p.dims[p.rank - 1];
+  }
   Work past = w;
   past.stream = streams(c, 0);
   if (p.direct) run_direct(c, r, past, p, out_size);
-  else if (p.dims[p.rank - 1] >= LONG_RUN) run_long(c, r, past, p, out_size);
+  else if (p.dims[p.rank - 1] >= LONG_RUN && !p.by_rows) run_long(c, r, past, p, out_size);
   else run_blocks(c, r, past, p, out_size);
   if (past.stream) std::atomic_thread_fence(std::memory_order_seq_cst);  // no weaker one orders stores past the caches
 }

@@ -17,26 +17,34 @@ constexpr int MAX_LINKS = 24;     // of a chain
 struct Work;
 
 // Functions of f32 that run in chains: v = in[0], then v = fn(v, in[k]), or fn(in[k], v) where turned, for k from 1 on. relu and tanh take v
-// alone, as may the function of a call, which is Chain::call[k - 1]. take: v = in[k]; keep: in[k] = v. One: all elements of in[k] are the same.
+// alone, as may the function of a call, which is Chain::call[k - 1]. take: v = in[k]; keep: in[k] = v; square: v = v v. One: all elements of in[k]
+// are the same. hold: a second value w is v; swap: v is w and w is v; held: the other operand is w. Row: all elements of a row are, and in[k] has them step[k - 1] apart, from the row of the first element on.
 enum Link : int32_t {
   LINK_NONE = -1,
   LINK_ADD, LINK_SUB, LINK_MUL, LINK_CALL,
   LINK_TURNED_ADD, LINK_TURNED_SUB, LINK_TURNED_MUL, LINK_TURNED_CALL,
-  LINK_RELU, LINK_TANH, LINK_TAKE, LINK_KEEP,
+  LINK_RELU, LINK_TANH, LINK_TAKE, LINK_KEEP, LINK_SQUARE, LINK_HOLD, LINK_SWAP,
   LINK_ONE_ADD = 16, LINK_ONE_SUB, LINK_ONE_MUL,
-  LINK_ONE_TURNED_ADD = 20, LINK_ONE_TURNED_SUB, LINK_ONE_TURNED_MUL
+  LINK_ONE_TURNED_ADD = 20, LINK_ONE_TURNED_SUB, LINK_ONE_TURNED_MUL,
+  LINK_ROW_ADD = 32, LINK_ROW_SUB, LINK_ROW_MUL,
+  LINK_ROW_TURNED_ADD = 36, LINK_ROW_TURNED_SUB, LINK_ROW_TURNED_MUL,
+  LINK_HELD_ADD = 64, LINK_HELD_SUB, LINK_HELD_MUL,
+  LINK_HELD_TURNED_ADD = 68, LINK_HELD_TURNED_SUB, LINK_HELD_TURNED_MUL
 };
-constexpr int LINK_TURNED = 4, LINK_ONE = 16;
+constexpr int LINK_TURNED = 4, LINK_ONE = 16, LINK_ROW = 32, LINK_HELD = 64;
+constexpr int ROW_PARTS = 16;  // rows of chains are so many elements, or a multiple
 inline bool may_be_one(Link l) { return l <= LINK_TURNED_MUL && l % LINK_TURNED != LINK_CALL; }
 
 // Computes n elements of the result from n elements of each operand. out may be one of the operands.
 typedef void (*Loop)(const Work &w, const void *const *in, void *out, int64_t n);
 
-// The first `links` of each are set.
+// The first `links` of each are set. Where row is set, in[MAX_LINKS + 1] is an int64_t: how many elements of the first row come before the first one.
 struct Chain {
   int links;
   Link link[MAX_LINKS];
   const Work *call[MAX_LINKS];
+  bool holds;  // some link is hold
+  int64_t row, step[MAX_LINKS];
 };
 
 struct Work {

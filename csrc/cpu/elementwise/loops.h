@@ -101,21 +101,62 @@ RLX_FN void call_link(const Chain &c, int k, float *v, const float *p, int64_t n
 }
 float *place_of(const void *const *in, int k) { return static_cast<float *>(const_cast<void *>(in[k])); }
 
-void chain_block(const Chain &c, const void *const *in, float *y, int64_t i, bool past) {
+// The rows of eight vectors, the first of which begins at element i.
+RLX_FN void rows_of_block(const Chain &c, const void *const *in, int64_t i, int64_t *row) {
+  int64_t at = i + *static_cast<const int64_t *>(in[MAX_LINKS + 1]), r = at / c.row;
+  at -= r * c.row;
+  for (int k = 0; k < 8; k++) {
+    row[k] = r;
+    if ((at += LANES) == c.row) at = 0, r++;
+  }
+}
+
+// HOLDS: with the second value. It takes eight registers from the functions of chains without.
+template <bool HOLDS> void chain_block(const Chain &c, const void *const *in, float *y, int64_t i, bool past) {
   const float *x = f32_of(in, 0) + i;
   if (past)  // long calls keep the processor from seeing the next loads
     for (int k = 0; k < 8; k++) __builtin_prefetch(x + (24 + k) * LANES);
   vf v0 = load(x), v1 = load(x + LANES), v2 = load(x + 2 * LANES), v3 = load(x + 3 * LANES);
   vf v4 = load(x + 4 * LANES), v5 = load(x + 5 * LANES), v6 = load(x + 6 * LANES), v7 = load(x + 7 * LANES);
+  vf w0 = v0, w1 = v1, w2 = v2, w3 = v3, w4 = v4, w5 = v5, w6 = v6, w7 = v7;
+  alignas(64) int64_t row[8];
+  if (c.row > 0) rows_of_block(c, in, i, row);
   for (int k = 0; k < c.links; k++) {
+    int link = c.link[k];
     float *p = place_of(in, k + 1) + i;
-    switch (c.link[k]) {
+    if (link >= LINK_ROW && link < LINK_HELD) {
+      p -= i;
+      if (row[0] == row[7]) link += LINK_ONE - LINK_ROW, p += row[0] * c.step[k];
+    }
+    if constexpr (HOLDS) {
+      bool done = true;
+      switch (link) {
+#define b(k) w##k
+        RLX_LINKS(LINK_HELD +)
+#undef b
+#define hold_vector(k) w##k = v##k;
+#define swap_vector(k) { const vf t = w##k; w##k = v##k; v##k = t; }
+        case LINK_HOLD: RLX_EIGHT(hold_vector) break;
+        case LINK_SWAP: RLX_EIGHT(swap_vector) break;
+#undef hold_vector
+#undef swap_vector
+        default: done = false;
+      }
+      if (done) continue;
+    }
+    switch (link) {
 #define b(k) load(p + (k) * LANES)
       RLX_LINKS()
 #undef b
 #define b(k) splat<vf>(double(p[0]))
       RLX_LINKS(LINK_ONE +)
 #undef b
+#define b(j) splat<vf>(double(p[row[j] * c.step[k]]))
+      RLX_LINKS(LINK_ROW +)
+#undef b
+#define square_vector(k) v##k = mul(v##k, v##k);
+      case LINK_SQUARE: RLX_EIGHT(square_vector) break;
+#undef square_vector
 #define put_vector(k) store(to + (k) * LANES, v##k);
 #define get_vector(k) v##k = load(from + (k) * LANES);
       case LINK_TAKE: {
@@ -171,8 +212,21 @@ void chain_rest(const Chain &c, const void *const *in, float *y, int64_t i, int 
   }
   for (int j = 0; j < whole; j += LANES) store(v + j, load(x + j));
   if (left > 0) store(v + whole, load_part(x + whole, left));
+  alignas(64) float spread[8 * LANES], w[8 * LANES];
   for (int k = 0; k < c.links; k++) {
     float *p = place_of(in, k + 1) + i;
+    if (c.link[k] >= LINK_HELD) {
+      p = w;
+    } else if (c.link[k] >= LINK_ROW) {
+      int64_t at = i + *static_cast<const int64_t *>(in[MAX_LINKS + 1]), r = at / c.row;
+      at -= r * c.row;
+      p -= i;
+      for (int j = 0; j < n; j++) {
+        spread[j] = p[r * c.step[k]];
+        if (++at == c.row) at = 0, r++;
+      }
+      p = spread;
+    }
     switch (c.link[k] & (LINK_ONE - 1)) {
       case LINK_ADD: RLX_REST(add(a, b))
       case LINK_SUB: RLX_REST(sub(a, b))
@@ -182,6 +236,13 @@ void chain_rest(const Chain &c, const void *const *in, float *y, int64_t i, int 
       case LINK_TURNED_MUL: RLX_REST(mul(b, a))
       case LINK_TAKE: std::memcpy(v, p, size_t(n) * sizeof(float)); break;
       case LINK_KEEP: std::memcpy(p, v, size_t(n) * sizeof(float)); break;
+      case LINK_HOLD: std::memcpy(w, v, size_t(n) * sizeof(float)); break;
+      case LINK_SWAP:
+        for (int j = 0; j < n; j++) std::swap(v[j], w[j]);
+        break;
+      case LINK_SQUARE:
+        for (int j = 0; j < n; j += LANES) store(v + j, mul(load(v + j), load(v + j)));
+        break;
       case LINK_CALL:
       case LINK_TURNED_CALL: call_link(c, k, v, p, n); break;
       case LINK_TANH:
@@ -198,7 +259,8 @@ void chain_loop(const Work &w, const void *const *in, void *out, int64_t n) {
   float *y = static_cast<float *>(out);
   const bool past = streams(w, y);
   int64_t i = 0;
-  for (; i + 8 * LANES <= n; i += 8 * LANES) chain_block(*w.chain, in, y + i, i, past);
+  const auto block = w.chain->holds ? chain_block<true> : chain_block<false>;
+  for (; i + 8 * LANES <= n; i += 8 * LANES) block(*w.chain, in, y + i, i, past);
   if (i < n) chain_rest(*w.chain, in, y + i, i, int(n - i));
 }
 void repeat_rows(float *to, const float *x, int64_t step, int64_t head, int64_t row, int64_t n) {

@@ -49,7 +49,7 @@ template <class Op> void columns_of(const typename Op::T *x, const Plan &p, int6
     for (int64_t i = 0; i < w.n; i += TILE) {
       const int n = int(w.n - i < TILE ? w.n - i : TILE);
       const typename Op::T *first = x + p.start + w.at[0] + i * p.side;
-      for (int j = 0; j < n; j++) out[j] = Op::start();
+      for (int j = 0; j < n && !p.resume; j++) out[j] = Op::start();
       for (Walk<1> e = p.elements(from, to); e.next();)
         for (int64_t k = 0; k < e.n; k++) {
           const typename Op::T *row = first + e.at[0] + k * e.step[0];

@@ -63,6 +63,13 @@ RLX_FN void lanes_to(double *t, vf a) {
   std::memcpy(t, &w, sizeof w);
 }
 
+RLX_FN void lanes_from(vd &a, const double *t) { std::memcpy(&a, t, sizeof a); }
+RLX_FN void lanes_from(vf &a, const double *t) {
+  vd w;
+  std::memcpy(&w, t, sizeof w);
+  a = narrow(w);  // exact: they were f32
+}
+
 // Where elements come from. fetch writes n of them, from element `at` on, step apart.
 struct Source {
   const void *x;
@@ -86,6 +93,28 @@ template <class F> void fetch(float *to, const void *from, int64_t at, int64_t n
   }
 }
 
+// Joins the second half of the lanes to the first, and so on.
+template <class Op> RLX_FN double join_lanes(vf a) {
+  double t[LANES];
+  lanes_to(t, a);
+  for (int w = LANES / 2; w > 0; w /= 2)
+    for (int i = 0; i < w; i++) t[i] = Op::join(t[i], t[i + w]);
+  return t[0];
+}
+template <class Op> RLX_FN double join_lanes(vd a) {
+#if defined(RLX_TWO_LANES)
+  double t[2];
+  two_lanes<Op>(a, t);
+  return Op::join(t[0], t[1]);
+#else
+  double t[LANES];
+  lanes_to(t, a);
+  for (int w = LANES / 2; w > 0; w /= 2)
+    for (int i = 0; i < w; i++) t[i] = Op::join(t[i], t[i + w]);
+  return t[0];
+#endif
+}
+
 // One result: four vectors of lanes take turns, whatever runs the elements come in.
 template <class Op> struct RowSum {
   typename Op::A a[4];
@@ -102,11 +131,7 @@ template <class Op> struct RowSum {
     if (const int left = int(n - i); left > 0) a[1] = Op::step(a[1], keep(load_part(x + i, left), left, splat<vf>(Op::START)));
   }
   RLX_FN double value() const {
-    double t[LANES];
-    lanes_to(t, Op::join(Op::join(a[0], a[1]), Op::join(a[2], a[3])));
-    for (int w = LANES / 2; w > 0; w /= 2)
-      for (int i = 0; i < w; i++) t[i] = Op::join(t[i], t[i + w]);
-    return t[0];
+    return join_lanes<Op>(Op::join(Op::join(a[0], a[1]), Op::join(a[2], a[3])));
   }
 };
 
@@ -210,6 +235,12 @@ template <class Op> void column_tile(const Source &x, int64_t at, const Plan &p,
   alignas(64) float buffer[TILE];
   const bool direct = x.direct && p.side == 1;
   for (int64_t j = 0; j * LANES < n; j++) a[j] = Op::start();
+  if (p.resume)
+    for (int64_t j = 0; j < n; j += LANES) {
+      double t[LANES] = {};
+      std::memcpy(t, out + j, sizeof(double) * size_t(n - j < LANES ? n - j : LANES));
+      lanes_from(a[j / LANES], t);
+    }
   for (Walk<1> w = p.elements(from, to); w.next();) {
     const int64_t step = w.step[0], first = at + w.at[0];
     int64_t i = 0;
@@ -295,12 +326,20 @@ template <class F> struct Floats {
     }
   }
   static void put(const Plan &p, const Acc *a, T *y, int64_t n) {
+    const bool roots = p.fn == rlx_ReduceFn_l2 || p.fn == rlx_ReduceFn_log_sum;
+    const double over = p.fn == rlx_ReduceFn_mean ? double(p.n) : 1;
     for (int64_t i = 0; i < n; i += LANES) {
       const int64_t m = n - i < LANES ? n - i : LANES;
-      float f[LANES] = {};
-      for (int64_t j = 0; j < m; j++) f[j] = float(finish(p, a[i + j]));
-      if (m == LANES) F::put(y + i, load(f));
-      else F::put_part(y + i, load(f), int(m));
+      double t[LANES] = {};
+      std::memcpy(t, a + i, sizeof(double) * size_t(m));
+      if (roots)
+        for (int64_t j = 0; j < m; j++) t[j] = finish(p, t[j]);
+      else
+        for (int j = 0; j < LANES; j++) t[j] = one_nan(t[j]) / over;
+      vd v;
+      std::memcpy(&v, t, sizeof v);
+      if (m == LANES) F::put(y + i, narrow(v));
+      else F::put_part(y + i, narrow(v), int(m));
     }
   }
 };

@@ -9,6 +9,7 @@ namespace {
 
 Region elementwise_of(const Command &c) {
   Region r(c, c.num_in);
+  r.by_rows = true;
   const rlx_ElementwiseRegionAttrs &a = *static_cast<const rlx_ElementwiseRegionAttrs *>(c.attrs);
   r.box = box_of(c.out[0]);
   if (a.prologue != rlx_Prologue_none) r.doubled = int32_t(a.prologue_input);

@@ -170,6 +170,9 @@ int32_t Region::number(Command &c) {
   tile = tile < LEAST ? LEAST : tile > MOST ? MOST : tile;
   if (box.count < tile) tile = (box.count + 63) / 64 * 64;
   const int64_t row = box.rank > 0 ? box.dims[box.rank - 1] : 1;
+  int64_t rows = row;  // whole rows of whole vectors
+  while (by_rows && rows % 64 != 0 && rows < tile) rows += row;
+  if (by_rows && rows <= tile && box.count > tile) tile = tile / rows * rows;
   for (int64_t part = tile; part >= LEAST && part > tile / 2; part -= 64)  // whole parts of a row: what is repeated in each row is read in place
     if (row % part == 0) {
       tile = part;
@@ -207,7 +210,7 @@ Region::Places Region::places() const {
     own += form == GATHERED || form == PIECES;
   }
   p.slots = p.shared + same * block;
-  p.slot = align64(int64_t(values()) * 8) + PAGE + own * (block + APART);
+  p.slot = table_bytes() + PAGE + own * (block + APART);
   return p;
 }
 
@@ -237,6 +240,8 @@ Source Region::source_of(uint32_t j, const void *data) const {
   }
   const bool pieces = !s.doubled && s.rank > 0 && s.strides[0][s.rank - 1] == 1 && tile > 0 && s.dims[s.rank - 1] % tile == 0;
   s.form = contiguous ? DIRECT : same ? SAME : pieces ? PIECES : GATHERED;
+  const bool vectors = box.rank > 0 && box.dims[box.rank - 1] % elementwise::ROW_PARTS == 0;
+  s.rowed = by_rows && vectors && !s.doubled && s.form == GATHERED && o.dtype == RLX_F32 && s.rank == 2 && s.strides[0][1] == 0;
   return s;
 }
 
@@ -271,9 +276,32 @@ void Region::build() {
   }
   for (uint32_t k = 0; k < inner; k++) buffer[start[INNER] + k] = own++;
   mark_kept();
-  steps = 0;
-  for (uint32_t i = 0, length; i < body->num_commands; i += length, steps++)
-    if (length = chained(i, step[steps], next); length == 0) alone(i, step[steps], next), length = 1;
+  row = 0;
+  for (uint32_t j = 0; j < inputs; j++) {
+    Source &s = source[j];
+    if (s.rowed && row == 0) row = s.dims[1];
+    s.rowed = s.rowed && s.dims[1] == row;
+  }
+  steps_from_commands(next);
+}
+
+// The steps of the body. Where one needs the elements of a rowed operand side by side, all do.
+void Region::steps_from_commands(char *&next) {
+  bool again = true;
+  while (again) {
+    uint32_t rowed = 0, left = 0;
+    for (uint32_t j = 0; j < inputs; j++) rowed += source[j].rowed;
+    steps = 0;
+    for (uint32_t i = 0, length; i < body->num_commands; i += length, steps++)
+      if (length = chained(i, step[steps], next); length == 0) alone(i, step[steps], next), length = 1;
+    for (uint32_t j = 0; j < inputs; j++) left += source[j].rowed;
+    again = left < rowed;
+  }
+}
+
+// Says that a step reads the value as it is.
+void Region::plain(int32_t value) {
+  if (uint32_t(value) < inputs) source[value].rowed = false;
 }
 
 // Whether the value before a command is read after it, of all commands.
@@ -309,7 +337,8 @@ void Region::alone(uint32_t i, Step &s, char *&next) {
   s.work = elementwise::Work();
   if (b.op == RLX_OP_Copy) s.work.loop = elementwise::pick_copy(rlx_dtype_sizes[b.out[0].dtype]);
   else s.work = elementwise::work_of(b, isa_active());
-  for (uint32_t k = 0; k < uint32_t(1 + elementwise::MAX_LINKS); k++) s.in[k] = value_of(b, k < b.num_in ? k : 0, next);
+  s.used = elementwise::MAX_IN;
+  for (uint32_t k = 0; k < uint32_t(s.used); k++) plain(s.in[k] = value_of(b, k < b.num_in ? k : 0, next));
   s.out = int32_t(number_of(b.detail[0]));
   s.work.stream = past(i);
 }
@@ -319,34 +348,77 @@ void Region::add_link(Step &s, elementwise::Link link, int32_t value) {
   s.in[s.chain.links] = value;
 }
 
+// Whether the value before command i can wait in a register of the chain, which has so many links: one command reads it behind i, soon, and takes it in.
+bool Region::may_hold(uint32_t i, int64_t code, int links) const {
+  if (code >> 32 != INNER) return false;
+  for (uint32_t e = 0; e < body->num_commands; e++)  // functions need the registers
+    if (const elementwise::Link l = elementwise::link_of(body->command(e)); l == elementwise::LINK_CALL || l == elementwise::LINK_TANH) return false;
+  uint32_t reader = 0;
+  for (uint32_t e = i; e < body->num_commands; e++) {
+    const Command &c = body->command(e);
+    int reads = 0;
+    for (uint32_t k = 0; k < c.num_in; k++) reads += c.detail[1 + k] == code;
+    if (e == i) continue;
+    if (reads > 1 || (reads == 1 && reader != 0)) return false;
+    if (reads == 1) reader = e;
+    if (c.detail[0] == code) break;
+  }
+  if (reader == 0 || links + 3 * int(reader - i + 1) > elementwise::MAX_LINKS) return false;
+  for (uint32_t e = i; e <= reader; e++)
+    if (elementwise::link_of(body->command(e)) == elementwise::LINK_NONE) return false;
+  return elementwise::may_be_one(elementwise::link_of(body->command(reader)));
+}
+
 // Makes s the chain of the commands from i on whose values are f32, as far as there is room for their links, and returns how many they are; 0 if
 // a chain gains nothing: one command, or calls alone.
 uint32_t Region::chained(uint32_t i, Step &s, char *&next) {
   const int isa = isa_active();
   s.work = elementwise::Work();
-  s.work.loop = elementwise::pick_chain(isa), s.work.chain = &s.chain, s.chain.links = 0;
+  s.work.loop = elementwise::pick_chain(isa), s.work.chain = &s.chain, s.chain.links = 0, s.chain.row = 0, s.chain.holds = false;
   for (int32_t &v : s.in) v = 0;
   uint32_t e = i, calls = 0;
+  int32_t held = -1;  // the value that waits
   for (; e < body->num_commands; e++) {
     const Command &c = body->command(e);
     elementwise::Link link = elementwise::link_of(c);
     if (link == elementwise::LINK_NONE) break;
     // How it follows the command before: the value of that is written to its place too, it starts with another, it has that as its second operand.
-    bool keep = false, take = false, turned = false;
+    bool keep = false, take = e == i, turned = false, square = false, twice = false;
     if (e > i) {
       const int64_t before = body->command(e - 1).detail[0];
       const bool is_first = c.detail[1] == before, is_second = c.num_in > 1 && c.detail[2] == before;
-      keep = before >> 32 == OUTPUT || (is_first && is_second) || live[values() + e];
+      square = is_first && is_second && link == elementwise::LINK_MUL;
+      twice = is_first && is_second && !square;
+      keep = before >> 32 == OUTPUT || twice || live[values() + e];
       take = !is_first && !is_second, turned = is_second && !is_first;
     }
-    if (s.chain.links + 1 + int(keep) + int(take) > elementwise::MAX_LINKS) break;
-    if (keep) add_link(s, elementwise::LINK_KEEP, s.out);
-    const int32_t first = value_of(c, 0, next), second = c.num_in > 1 ? value_of(c, 1, next) : first;
+    if (s.chain.links + 1 + int(keep) + int(take && e > i) > elementwise::MAX_LINKS) break;
+    int32_t first = value_of(c, 0, next), second = c.num_in > 1 ? value_of(c, 1, next) : first;
+    if (take && rowed(first) && !rowed(second)) std::swap(first, second), turned = true;  // a row's value is the other operand
+    const bool swap = take && held >= 0 && first == held;
+    const bool hold = keep && !twice && (held < 0 || swap) && may_hold(e, body->command(e - 1).detail[0], s.chain.links);
+    if (keep && !hold) add_link(s, elementwise::LINK_KEEP, s.out);
+    if (hold && !swap) add_link(s, elementwise::LINK_HOLD, s.out);
+    s.chain.holds |= hold;
+    if (take) plain(first);
     if (e == i) s.in[0] = first;
-    if (take) add_link(s, elementwise::LINK_TAKE, first);
-    const int32_t other = turned ? first : second;
+    else if (take) add_link(s, swap ? elementwise::LINK_SWAP : elementwise::LINK_TAKE, first);
+    const int32_t other = turned && !take ? first : second;
+    const bool with_held = !swap && held >= 0 && other == held;
+    if (swap || with_held) held = -1;
+    if (hold) held = s.out;
+    if (square) link = elementwise::LINK_SQUARE;
     if (turned) link = elementwise::Link(link + elementwise::LINK_TURNED);
-    if (elementwise::may_be_one(link) && shared[other] != nullptr) link = elementwise::Link(link + elementwise::LINK_ONE);
+    if (with_held) {
+      link = elementwise::Link(link + elementwise::LINK_HELD);
+    } else if (elementwise::may_be_one(link) && shared[other] != nullptr) {
+      link = elementwise::Link(link + elementwise::LINK_ONE);
+    } else if (elementwise::may_be_one(link) && rowed(other)) {
+      link = elementwise::Link(link + elementwise::LINK_ROW);
+      s.chain.row = row, s.chain.step[s.chain.links] = source[other].strides[0][0];
+    } else if (c.num_in > 1 && !square) {
+      plain(other);
+    }
     add_link(s, link, other);
     if (link == elementwise::LINK_CALL || link == elementwise::LINK_TURNED_CALL) {
       calls++;
@@ -355,7 +427,8 @@ uint32_t Region::chained(uint32_t i, Step &s, char *&next) {
     }
     s.out = int32_t(number_of(c.detail[0]));
   }
-  if (e - i < 2 || e - i == calls) return 0;
+  if ((e - i < 2 && !by_rows) || e - i == calls) return 0;
+  s.used = 1 + s.chain.links;
   s.work.stream = past(e - 1);
   return e - i;
 }
@@ -367,23 +440,42 @@ bool Region::past(uint32_t i) const {
 }
 
 char *Region::buffer_of(char **table, uint32_t value) const {
-  char *first = reinterpret_cast<char *>(table) + align64(int64_t(values()) * 8);
+  char *first = reinterpret_cast<char *>(table) + table_bytes();
   const uint64_t operands = inputs > 0 ? reinterpret_cast<uintptr_t>(source[0].data) : 0;
   first += (operands + PAGE / 2 - reinterpret_cast<uintptr_t>(first)) % PAGE / 64 * 64;
   return first + buffer[value] * (tile * width + APART);
 }
 
 char **Region::enter(int number) const {
-  char **table = reinterpret_cast<char **>(slots + number * slot);
+  char **table = table_of(number);
   for (uint32_t v = 0; v < values(); v++) table[v] = buffer[v] >= 0 ? buffer_of(table, v) : shared[v];
+  for (uint32_t j = 0; j < inputs; j++) held_of(table)[j] = Held{0, 0};
   return table;
 }
 
-void Region::steps_of(char **table, int64_t n) const {
+int64_t Region::table_bytes() const { return align64(int64_t(values()) * 8 + int64_t(inputs) * int64_t(sizeof(Held))); }
+
+Region::Held *Region::held_of(char **table) const { return reinterpret_cast<Held *>(table + values()); }
+
+// Makes elements [begin, begin + n) of an operand lie side by side. What has the same rows as the run before is there already.
+void Region::lay_out(char **table, uint32_t j, int64_t begin, int64_t n) const {
+  const Source &s = source[j];
+  table[j] = buffer_of(table, j);
+  Held &held = held_of(table)[j];
+  const bool repeats = by_rows && !s.doubled && s.rank > 1 && s.strides[0][s.rank - 2] == 0 && begin % s.dims[s.rank - 1] == 0;
+  const int64_t rows = repeats ? s.dims[s.rank - 1] * s.dims[s.rank - 2] : 1;
+  const int64_t block = repeats && begin % rows + n <= rows ? 1 + begin / rows : 0;
+  if (block != 0 && held.block == block && n <= held.n) return;
+  held = Held{block, n};
+  gather(table[j], s, begin, n, repeat);
+}
+
+void Region::steps_of(char **table, int64_t n, int64_t phase) const {
+  const void *in[2 + elementwise::MAX_LINKS];
+  in[1 + elementwise::MAX_LINKS] = &phase;
   for (uint32_t i = 0; i < steps; i++) {
     const Step &s = step[i];
-    const void *in[1 + elementwise::MAX_LINKS];
-    for (int k = 0; k <= elementwise::MAX_LINKS; k++) in[k] = table[s.in[k]];
+    for (int k = 0; k < s.used; k++) in[k] = table[s.in[k]];
     s.work.loop(s.work, in, table[s.out], n);
   }
 }
@@ -393,10 +485,11 @@ void Region::run(char **table, char *const *results, int64_t begin, int64_t n, i
     const Source &s = source[j];
     if (s.form == DIRECT) table[j] = const_cast<char *>(s.data) + begin * s.size;
     else if (s.form == PIECES && begin % s.dims[s.rank - 1] + n <= s.dims[s.rank - 1]) table[j] = const_cast<char *>(s.data) + first_of(s, begin, n) * s.size;
-    else if (s.form != SAME) gather(table[j] = buffer_of(table, j), s, begin, n, repeat);
+    else if (s.rowed) table[j] = const_cast<char *>(s.data) + begin / row * s.strides[0][0] * s.size;
+    else if (s.form != SAME) lay_out(table, j, begin, n);
   }
   for (uint32_t k = 0; k < outputs; k++) table[inputs + k] = results[k] + to * rlx_dtype_sizes[cmd->out[k].dtype];
-  steps_of(table, n);
+  steps_of(table, n, row > 0 ? begin % row : 0);
 }
 
 namespace {

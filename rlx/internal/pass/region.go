@@ -33,9 +33,11 @@ type group struct {
 // behind the group's last node, where its value is a result of the region.
 func groupElementwise(g *ir.Graph, s *Support, count map[string]int) (*ir.Graph, error) {
 	f := fuser{s: s, readers: readersOf(g), taken: map[*ir.Node]*group{}, count: count}
+	f.again = f.recomputed(g)
+	f.stored = map[*ir.Node]bool{}
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
-		if n := g.Nodes[i]; f.taken[n] == nil && f.fits(n) {
-			f.grow(n)
+		if n := g.Nodes[i]; f.taken[n] == nil && (!f.again[n] || f.stored[n]) {
+			f.place(n)
 		}
 	}
 	if len(f.taken) == 0 {
@@ -47,8 +49,37 @@ func groupElementwise(g *ir.Graph, s *Support, count map[string]int) (*ir.Graph,
 type fuser struct {
 	s       *Support
 	readers map[ir.Value][]*ir.Node // nil stands for an output of the graph
-	taken   map[*ir.Node]*group
+	taken   map[*ir.Node]*group     // by node; by Reduce, the group that ends in what it alone reduces
+	again   map[*ir.Node]bool       // computed in each group that needs it
+	stored  map[*ir.Node]bool       // of those, what some reader could not take in
 	count   map[string]int
+}
+
+// place finds the group that ends in n, or in what n reduces, and sees to it that what it reads is there.
+func (f *fuser) place(n *ir.Node) {
+	gr := &group{nodes: []*ir.Node{n}, in: map[*ir.Node]bool{n: true}}
+	switch {
+	case f.fits(n):
+		if grown := f.grow(n); len(grown.nodes) > 1 && f.s.NativeRow(op.ElementwiseRegionRow(), keyOf(grown)) {
+			gr = grown
+			for _, m := range gr.nodes {
+				if !f.again[m] || m == n {
+					f.taken[m] = gr
+				}
+			}
+		}
+	case f.reduces(n) && f.again[n.In[0].Node()]:
+		if grown := f.grow(n.In[0].Node()); f.s.NativeRow(op.ElementwiseRegionRow(), keyOf(grown)) {
+			gr, f.taken[n] = grown, grown
+		}
+	}
+	for _, m := range gr.nodes {
+		for _, v := range m.In {
+			if !v.IsZero() && f.again[v.Node()] && !gr.in[v.Node()] {
+				f.stored[v.Node()] = true
+			}
+		}
+	}
 }
 
 func readersOf(g *ir.Graph) map[ir.Value][]*ir.Node {
@@ -72,7 +103,7 @@ func (f *fuser) fits(n *ir.Node) bool {
 }
 
 // grow collects the group that ends in root. Nodes join by falling number, so that all readers of one that are in the group are there before it.
-func (f *fuser) grow(root *ir.Node) {
+func (f *fuser) grow(root *ir.Node) *group {
 	gr := &group{shape: root.Types[0].Shape, nodes: []*ir.Node{root}, in: map[*ir.Node]bool{root: true}, outputs: []ir.Value{root.Out(0)}}
 	for {
 		next := f.candidate(gr, root)
@@ -80,16 +111,11 @@ func (f *fuser) grow(root *ir.Node) {
 			break
 		}
 		gr.nodes, gr.in[next] = append(gr.nodes, next), true
-		if !f.inside(gr, next) {
+		if !f.again[next] && !f.inside(gr, next) {
 			gr.outputs = append(gr.outputs, next.Out(0))
 		}
 	}
-	if len(gr.nodes) < 2 || !f.s.NativeRow(op.ElementwiseRegionRow(), keyOf(gr)) {
-		return
-	}
-	for _, n := range gr.nodes {
-		f.taken[n] = gr
-	}
+	return gr
 }
 
 // candidate is the node of the highest number that may join.
@@ -110,13 +136,20 @@ func (f *fuser) candidate(gr *group, root *ir.Node) *ir.Node {
 	return best
 }
 
-// joins says whether the group with m is within the limits of regions, and whether what reads m elsewhere comes behind the group.
+// joins says whether the group with m is within the limits of regions, and whether what reads m elsewhere comes behind the group. What other groups read
+// as they compute something again is stored before all of them.
 func (f *fuser) joins(gr *group, m, root *ir.Node) bool {
 	if len(gr.nodes) >= op.MaxRegionNodes {
 		return false
 	}
 	inside := true
 	for _, r := range f.readers[m.Out(0)] {
+		if f.again[m] {
+			break
+		}
+		if r != nil && f.again[r] {
+			return false
+		}
 		if r == nil || !gr.in[r] {
 			inside = false
 			if r != nil && r.ID() < root.ID() {
@@ -184,15 +217,21 @@ func (f *fuser) rewrite(g *ir.Graph) (*ir.Graph, error) {
 	to, values := ir.NewGraph(g.Name), map[ir.Value]ir.Value{}
 	for _, n := range g.Nodes {
 		gr := f.taken[n]
-		if gr != nil && gr.nodes[0] != n {
+		if f.again[n] && !f.stored[n] || gr != nil && gr.nodes[0] != n && gr.in[n] {
 			continue
 		}
 		var out, names []ir.Value
 		var err error
-		if gr != nil {
+		switch {
+		case gr != nil && gr.in[n]:
 			names = gr.outputs
 			out, err = f.region(to, gr, values)
-		} else {
+		case gr != nil: // a Reduce, which the rule for them joins with the group
+			if out, err = f.region(to, gr, values); err == nil {
+				names = n.Results()
+				out, err = to.Copy(n, out)
+			}
+		default:
 			names = n.Results()
 			out, err = to.Copy(n, mapped(n.In, values))
 		}
@@ -219,6 +258,9 @@ func mapped(in []ir.Value, values map[ir.Value]ir.Value) []ir.Value {
 
 func (f *fuser) region(to *ir.Graph, gr *group, values map[ir.Value]ir.Value) ([]ir.Value, error) {
 	root := gr.nodes[0]
+	if len(gr.nodes) == 1 {
+		return to.Copy(root, mapped(root.In, values))
+	}
 	in, inner := operandsOf(gr)
 	body, err := bodyOf(gr, in, inner)
 	if err != nil {
@@ -263,61 +305,4 @@ func bodyOf(gr *group, in []ir.Value, inner map[ir.Value]bool) (*ir.Graph, error
 		body.Output(fmt.Sprintf("y%d", i), values[v])
 	}
 	return body, body.Err()
-}
-
-// reduceRegionRule gives a Reduce over the last axes the region, or the single elementwise node, that makes what it reduces.
-func reduceRegionRule(m *Match) []ir.Value {
-	a, ok := m.Attrs.(*op.ReduceAttrs)
-	if !ok || m.Row.Name != "Reduce" || !m.Single(m.In[0]) || !lastAxes(a.Axes, m.In[0].Rank()) {
-		return nil
-	}
-	x := m.In[0].Node()
-	body, in := bodyAround(m, x)
-	if body == nil || len(in) == 0 || !m.Support.NativeRow(op.ReduceRegionRow(), in[0].DType()) || !m.Support.Native(m.Node) {
-		return nil
-	}
-	y := op.ReduceRegion(op.ReduceRegionAttrs{Body: body, Fn: a.Fn, Axes: a.Axes, KeepDims: a.KeepDims}, in...)
-	return []ir.Value{y}
-}
-
-// bodyAround is the body and the operands of x, a region of one result or an elementwise node; nil for others.
-func bodyAround(m *Match, x *ir.Node) (*ir.Graph, []ir.Value) {
-	if a, ok := x.Attrs.(*op.ElementwiseRegionAttrs); ok {
-		if len(x.Types) != 1 || a.Prologue != "none" {
-			return nil, nil
-		}
-		return a.Body, x.In
-	}
-	f := fuser{s: m.Support}
-	if x.Row.Has(ir.Leaf) || !f.fits(x) {
-		return nil, nil
-	}
-	gr := &group{shape: x.Types[0].Shape, nodes: []*ir.Node{x}, in: map[*ir.Node]bool{x: true}, outputs: []ir.Value{x.Out(0)}}
-	in, inner := operandsOf(gr)
-	body, err := bodyOf(gr, in, inner)
-	if err != nil {
-		return nil, nil
-	}
-	return body, in
-}
-
-// lastAxes says whether axes are all from some axis on; none means all.
-func lastAxes(axes []int, rank int) bool {
-	if len(axes) == 0 {
-		return rank > 0
-	}
-	seen := map[int]bool{}
-	for _, axis := range axes {
-		k, ok := ir.WrapAxis(axis, rank)
-		if !ok {
-			return false
-		}
-		seen[k] = true
-	}
-	for k := rank - len(seen); k < rank; k++ {
-		if !seen[k] {
-			return false
-		}
-	}
-	return true
 }

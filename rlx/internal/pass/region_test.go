@@ -88,7 +88,48 @@ func TestRegions(t *testing.T) {
 			g.Output("z", op.Cast(op.Exp(op.Cast(x, ir.F64)), ir.F16))
 		}},
 		{"a reduction of a chain", "ReduceRegion", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Sum(op.Exp(op.Sub(x, y)), -1)) }},
-		{"a reduction over the first axis", "ElementwiseRegion Reduce", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Sum(op.Exp(op.Sub(x, y)), 0)) }},
+		{"a reduction over the first axis", "ReduceRegion", func(g *ir.Graph, x, y ir.Value) { g.Output("z", op.Sum(op.Exp(op.Sub(x, y)), 0)) }},
+		{"a reduction over axes with others between", "ElementwiseRegion Reduce", func(g *ir.Graph, x, y ir.Value) {
+			z := g.Input("c", ir.F32, ir.Dims(2, 4, 4))
+			g.Output("z", op.Reduce(op.Exp(op.Sub(x, z)), "sum", []int{0, 2}, false))
+		}},
+		{"centred rows are computed again", "Reduce ReduceRegion ElementwiseRegion", func(g *ir.Graph, x, y ir.Value) {
+			m := op.Reduce(x, "mean", []int{1}, true)
+			c := op.Sub(x, m)
+			g.Output("z", op.Mul(c, op.Reduce(op.Mul(c, c), "mean", []int{1}, true)))
+		}},
+		{"what two reductions read is computed again", "ReduceRegion ReduceRegion", func(g *ir.Graph, x, y ir.Value) {
+			c := op.Mul(op.Neg(x), 3)
+			g.Output("z", op.Sum(c, 0))
+			g.Output("w", op.Sum(op.Abs(c), 1))
+		}},
+		{"what is not light is stored", "Activation Reduce ReduceRegion", func(g *ir.Graph, x, y ir.Value) {
+			c := op.Exp(x)
+			g.Output("z", op.Sum(c, 0))
+			g.Output("w", op.Sum(op.Neg(c), 1))
+		}},
+		{"what is light behind what is not is stored", "ElementwiseRegion Reduce ReduceRegion", func(g *ir.Graph, x, y ir.Value) {
+			c := op.Neg(op.Exp(x))
+			g.Output("z", op.Sum(c, 0))
+			g.Output("w", op.Sum(op.Abs(c), 1))
+		}},
+		{"sums of two operands are stored where that is fewer bytes", "Binary Reduce Reduce ReduceRegion", func(g *ir.Graph, x, y ir.Value) {
+			c := op.Add(x, y)
+			g.Output("z", op.Sum(c, 0))
+			g.Output("u", op.Sum(c, 1))
+			g.Output("w", op.Sum(op.Abs(c), 1))
+		}},
+		{"an output is stored", "Binary Reduce ReduceRegion", func(g *ir.Graph, x, y ir.Value) {
+			c := op.Mul(x, 3)
+			g.Output("c", c)
+			g.Output("z", op.Sum(c, 0))
+			g.Output("w", op.Sum(op.Abs(c), 1))
+		}},
+		{"what another kernel reads is stored", "Binary Reduce MatMul", func(g *ir.Graph, x, y ir.Value) {
+			c := op.Mul(x, 3)
+			g.Output("z", op.Sum(c, 0))
+			g.Output("w", op.MatMul(c, c))
+		}},
 		{"a product with bias and activation", "MatMulRegion", func(g *ir.Graph, x, y ir.Value) {
 			g.Output("z", op.Gelu(op.Add(op.MatMul(x, y), g.Input("b", ir.F32, ir.Dims(4)))))
 		}},
