@@ -34,7 +34,7 @@ func newAttended(seed int) *attended {
 	a.attrs.Mask = pick[op.AttentionMask](r, "none", "none", "none", "causal", "sliding_window")
 	a.attrs.Align = pick[op.AttentionAlign](r, "bottom_right", "top_left")
 	if a.attrs.Mask == "sliding_window" {
-		a.attrs.Window = ptr(pick[int64](r, 3, 70, 130))
+		a.attrs.Window = ptr(pick[int64](r, 3, 70, 130, 135))
 	}
 	if r.chance(6) {
 		a.attrs.Softcap = 3
@@ -70,7 +70,7 @@ func ptr[T any](v T) *T { return &v }
 func (a *attended) masked(r *random) string {
 	lost := pick(r, math.Inf(-1), -math.MaxFloat32, -30)
 	row := pick(r, dims(2, 1, 1, a.sk), dims(1, a.sk), dims(a.sk))
-	kind := pick(r, "no mask", "no mask", "zeros", "padding", "far padding", "bools", "kept", "rows", "lengths")
+	kind := pick(r, "no mask", "no mask", "zeros", "padding", "far padding", "padding before", "bools", "bools before", "kept", "rows", "lengths")
 	switch kind {
 	case "zeros":
 		a.mask = fill(ir.F32, row, func(int) float64 { return 0 })
@@ -85,6 +85,22 @@ func (a *attended) masked(r *random) string {
 				return far + lost
 			}
 			return far
+		})
+	case "padding before": // queries that see no key of the first blocks
+		from := pick(r, 64, 128, r.Int64N(a.sk)) // most at the start of a block
+		a.mask = fill(ir.F32, row, func(i int) float64 {
+			if int64(i)%a.sk < from {
+				return lost
+			}
+			return 0
+		})
+	case "bools before":
+		from := pick(r, 64, 128, r.Int64N(a.sk))
+		a.mask = fill(ir.Bool, row, func(i int) float64 {
+			if int64(i)%a.sk < from {
+				return 0
+			}
+			return 1
 		})
 	case "bools":
 		a.mask = fill(ir.Bool, dims(a.sq, a.sk), func(i int) float64 { return float64(min(r.IntN(300), 1)) })

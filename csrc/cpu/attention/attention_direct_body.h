@@ -50,11 +50,13 @@ RLX_FN void direct_tile(S t, int64_t d, const Fetch &fetch, Tile &next, const Ti
 }
 
 // The block of keys t against the 32 queries from `first` on; at least PIECES products for each. False: nothing is done, as some score is too
-// great, or no number.
+// great, or no number, or as a query has seen no key so far.
 template <class S> bool direct_panel(const State &s, const matmul::TileF32 &t, Fetch fetch, int64_t first, float *p) {
   constexpr int HALF = LANES / 2;
   alignas(64) float parts[HALF][TILE_VECTORS * LANES];
   const char *k = reinterpret_cast<const char *>(t.a);
+  const vf none = splat<vf>(-INFINITY);  // of a query that has seen no key: its base comes of this block
+  if (any(mor(eq(load(s.base + first), none), eq(load(s.base + first + LANES), none)))) return false;
   const vf base[TILE_VECTORS] = {base_of(load(s.base + first)), base_of(load(s.base + first + LANES))};
   Tile a, b;
   vf even[TILE_VECTORS], odd[TILE_VECTORS];

@@ -29,14 +29,14 @@ RLX_FN vf pow2i(vi k) { return from_bits(shl<23>(k + splat_i(127))); }
 RLX_FN vf hold(vf x, double lo, double hi) { return raw_max(splat<vf>(lo), raw_min(splat<vf>(hi), x)); }
 
 // 16 lanes: n is a multiple of 1/16, of which the table has 2^n but for the whole part, and |r| <= 0.0217, so that e^r - 1 = r + r^2 (1/2 + r/6):
-// 2^-26. U vectors side by side. BELOW: no x is above 0. 1.2 ULP.
+// 2^-26. U vectors side by side. 1.2 ULP.
 alignas(64) constexpr float ROOTS[16] = {1,          1.04427373, 1.09050775, 1.13878858, 1.18920708, 1.24185777, 1.29683959, 1.35425556,
                                          1.41421354, 1.47682619, 1.54221082, 1.61049032, 1.68179286, 1.75625217, 1.8340081,  1.91520655};
-template <int U, bool BELOW> RLX_FN void exp_by_table(vf *x) {
+template <int U> RLX_FN void exp_by_table(vf *x) {
   const vf magic = splat<vf>(ROUND_MAGIC / 16);
   vf n[U], r[U], q[U], root[U];
   for (int k = 0; k < U; k++) {
-    x[k] = BELOW ? raw_max(splat<vf>(-104.0), x[k]) : hold(x[k], -104.0, 89.0);
+    x[k] = hold(x[k], -104.0, 89.0);
     const vf t = fma(x[k], splat<vf>(LOG2_E), magic);
     n[k] = t - magic, root[k] = lookup(ROOTS, bits(t));
   }
@@ -48,7 +48,7 @@ template <int U, bool BELOW> RLX_FN void exp_by_table(vf *x) {
 // exp elsewhere: 2^n e^r with e^r = 1 + r + r^2 P(r): 2^-28. Beyond [-104, 89] the result is 0 or infinity already. 1 ULP.
 RLX_FN vf exp(vf x) {
   if (LANES == 16) {
-    exp_by_table<1, false>(&x);
+    exp_by_table<1>(&x);
     return x;
   }
   const reduced d = exp_reduce(hold(x, -104.0, 89.0));

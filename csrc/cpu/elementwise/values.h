@@ -8,7 +8,7 @@ RLX_UNARY_PREDICATE_FNS(RLX_VALUE)
 template <> struct together<unary_exp> {
   static constexpr int N = LANES == 16 ? 2 : 1;
   static RLX_FN void of(vf *v) {
-    if (LANES == 16) exp_by_table<2, false>(v);
+    if (LANES == 16) exp_by_table<2>(v);
   }
 };
 template <> struct together<unary_tanh> {
