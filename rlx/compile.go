@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,7 +189,12 @@ type Port struct {
 
 // Ports lists the inputs and outputs as Run knows them.
 func (p *Program) Ports() (in, out []Port) {
-	graph := p.kept.open().graph
+	in, out = p.ports()
+	return slices.Clone(in), slices.Clone(out)
+}
+
+func (c *core) findPorts() (in, out []Port) {
+	graph := c.kept.open().graph
 	for _, n := range graph.Inputs {
 		name, _ := n.InputName()
 		in = append(in, Port{name, n.Types[0]})

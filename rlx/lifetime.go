@@ -16,6 +16,7 @@ type core struct {
 	cfg       *config
 	target    *exec.Target
 	kept      *kept // the graph after the shape-free passes, and its constants
+	ports     func() (in, out []Port)
 	inputs    []input
 	symbols   []string // that a feed binds, by number
 	outputs   []string
@@ -42,6 +43,7 @@ type core struct {
 func newCore(name string, cfg *config, target *exec.Target, skipped []error) *core {
 	c := &core{name: name, cfg: cfg, target: target, skipped: skipped, cache: map[string]*entry{}, leaving: map[*entry]bool{}, leases: map[*lease]bool{}}
 	c.idle.L = &c.mu
+	c.ports = sync.OnceValues(c.findPorts)
 	track(c)
 	return c
 }

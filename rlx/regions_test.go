@@ -602,3 +602,45 @@ func regionsMeanTheirBodies(t *testing.T) {
 		}
 	}
 }
+
+// The greatest magnitude of rows of any length, with what quantisation never has: zeros, infinities, NaN.
+func TestGreatestMagnitude(t *testing.T) {
+	if os.Getenv("RLX_TEST_MAGNITUDE") == "" {
+		if !slices.Contains(backends(), "cpu") {
+			t.Skip("cpu: not compiled in (CGO_ENABLED=0)")
+		}
+		onEveryISA(t, "RLX_TEST_MAGNITUDE", func(*testing.T, []byte) {})
+		return
+	}
+	r := rand.New(rand.NewPCG(3, 1))
+	g, feed, want := rlx.NewGraph(""), rlx.Feed{}, map[string][]float64{}
+	for n := range 140 {
+		const rows = 5
+		name := fmt.Sprint("x", n)
+		x := normals(r, rows*(n+1))
+		x[r.IntN(len(x))] = drawFrom(r, 0, float32(math.Inf(-1)), float32(math.NaN()), -1e-42)
+		for i := range x[:n+1] {
+			x[i] = 0 // of the first row all
+		}
+		feed[name] = rlx.New(x, rows, n+1)
+		for i := range rows {
+			top := 0.0
+			for _, v := range x[i*(n+1) : (i+1)*(n+1)] {
+				top = max(top, math.Abs(float64(v))) // NaN wins
+			}
+			want[name] = append(want[name], top)
+		}
+		g.Output(name, op.Reduce(op.Abs(g.Input(name, rlx.F32, rlx.Shape(rows, n+1))), "max", []int{1}, false))
+	}
+	out, err := compileGraph(t, g, rlx.On("cpu")).Run(t.Context(), feed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rows := range want {
+		for i, w := range rows {
+			if v := out[name].Float(i); v != w && (v == v || w == w) {
+				t.Errorf("%s, row %d: got %g, expected %g", name, i, v, w)
+			}
+		}
+	}
+}

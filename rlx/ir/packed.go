@@ -254,7 +254,7 @@ func (w *packer) attributes(b []byte, r *Row, attrs any) []byte {
 	v := reflect.ValueOf(attrs).Elem()
 	set := uint64(0)
 	for i, a := range r.Schema {
-		if !v.Field(a.field).IsZero() {
+		if f := v.Field(a.field); !f.IsZero() || a.Kind == AttrFloat && math.Signbit(f.Float()) { // -0 counts as zero there
 			set |= 1 << i
 		}
 	}
@@ -316,7 +316,6 @@ type unpacker struct {
 	types   []Type
 	attrs   []any
 	tensors []*Tensor
-	sub     bool // sub-graphs occur among the attributes
 }
 
 // Unpack makes the graph that was packed. tensor is asked once for each number; nil stands for tensors that are all others.

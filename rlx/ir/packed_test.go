@@ -27,6 +27,7 @@ func variety(shared *Tensor) *Graph {
 	g.Output("index", op.Cast(index, I32))
 	g.Output("parts", parts[0])
 	g.Output("nan", op.Mul(parts[0], math.NaN()))
+	g.Output("slope", op.LeakyRelu(parts[0], math.Copysign(0, -1)))
 	return g
 }
 

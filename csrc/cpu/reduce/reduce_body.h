@@ -43,6 +43,7 @@ struct max_of {
   }
 };
 struct max_abs_of : max_of {
+  static constexpr double START = 0;
   static RLX_FN A step(A a, vf x) { return max_strict(a, abs(x)); }
 };
 struct min_of {
@@ -155,7 +156,7 @@ template <bool LEAST, bool ABS> struct RowTop {
     for (; i + 4 * LANES <= n; i += 4 * LANES)
       for (int k = 0; k < 4; k++) step(k, load(x + i + k * LANES));
     for (; i + LANES <= n; i += LANES) step(0, load(x + i));
-    if (const int left = int(n - i); left > 0) step(1, keep(load_part(x + i, left), left, splat<vf>(LEAST ? INFINITY : -INFINITY)));
+    if (const int left = int(n - i); left > 0) step(1, keep(load_part(x + i, left), left, splat<vf>(LEAST ? INFINITY : ABS ? 0.0 : -INFINITY)));
   }
   RLX_FN double value() const {
     if (mask_bits(mor(mor(nan[0], nan[1]), mor(nan[2], nan[3]))) != 0) return double(NAN);

@@ -77,7 +77,7 @@ var attended = ir.Set(ir.F32, ir.F64, ir.BF16)
 // attentionLayout writes the heads of a token side by side where the result is turned that way, as a projection of it wants them.
 func attentionLayout(m *Match) []ir.Value {
 	y, ok := headsTurned(m.Out(0))
-	if !ok || !isKind(y, "Attention") || !m.Single(y) || !m.native(op.AttentionRow(), y.DType()) {
+	if !ok || !isKind(y, "Attention") || !m.Single(y) || !m.native(op.AttentionRow(), y.DType()) || !m.Support.StridedRow(op.AttentionRow(), y.DType()) {
 		return nil
 	}
 	in, a := y.Node().In, *y.Node().Attrs.(*op.AttentionAttrs)

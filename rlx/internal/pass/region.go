@@ -32,7 +32,7 @@ type group struct {
 // groupElementwise finds the regions from their ends: a node joins the group of its readers if all of them are in it, or if those that are not come
 // behind the group's last node, where its value is a result of the region.
 func groupElementwise(g *ir.Graph, s *Support, count map[string]int) (*ir.Graph, error) {
-	f := fuser{s: s, readers: readersOf(g), taken: map[*ir.Node]*group{}, count: count}
+	f := fuser{s: s, readers: readersOf(g), taken: map[*ir.Node]*group{}, takes: map[*ir.Node]bool{}, count: count}
 	f.again = f.recomputed(g)
 	f.stored = map[*ir.Node]bool{}
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
@@ -52,6 +52,8 @@ type fuser struct {
 	taken   map[*ir.Node]*group     // by node; by Reduce, the group that ends in what it alone reduces
 	again   map[*ir.Node]bool       // computed in each group that needs it
 	stored  map[*ir.Node]bool       // of those, what some reader could not take in
+	takes   map[*ir.Node]bool       // of takenIn
+	names   map[string]bool         // of nodes that stand for themselves, and of copies
 	count   map[string]int
 }
 
@@ -215,6 +217,10 @@ func operandsOf(gr *group) (in []ir.Value, inner map[ir.Value]bool) {
 // rewrite makes the graph with regions in place of groups: each where the last node of its group stood.
 func (f *fuser) rewrite(g *ir.Graph) (*ir.Graph, error) {
 	to, values := ir.NewGraph(g.Name), map[ir.Value]ir.Value{}
+	f.names = map[string]bool{}
+	for _, n := range g.Nodes {
+		f.names[n.Name] = !f.again[n] || f.stored[n]
+	}
 	for _, n := range g.Nodes {
 		gr := f.taken[n]
 		if f.again[n] && !f.stored[n] || gr != nil && gr.nodes[0] != n && gr.in[n] {
@@ -225,9 +231,9 @@ func (f *fuser) rewrite(g *ir.Graph) (*ir.Graph, error) {
 		switch {
 		case gr != nil && gr.in[n]:
 			names = gr.outputs
-			out, err = f.region(to, gr, values)
+			out, err = f.region(to, gr, n.Name, values)
 		case gr != nil: // a Reduce, which the rule for them joins with the group
-			if out, err = f.region(to, gr, values); err == nil {
+			if out, err = f.region(to, gr, f.copyName(gr.nodes[0].Name), values); err == nil {
 				names = n.Results()
 				out, err = to.Copy(n, out)
 			}
@@ -256,25 +262,39 @@ func mapped(in []ir.Value, values map[ir.Value]ir.Value) []ir.Value {
 	return out
 }
 
-func (f *fuser) region(to *ir.Graph, gr *group, values map[ir.Value]ir.Value) ([]ir.Value, error) {
+// copyName is a name for a copy of the node of that name: no other node loses its own.
+func (f *fuser) copyName(name string) string {
+	free := name
+	for i := 1; f.names[free]; i++ {
+		free = fmt.Sprintf("%s.%d", name, i)
+	}
+	f.names[free] = true
+	return free
+}
+
+func (f *fuser) region(to *ir.Graph, gr *group, name string, values map[ir.Value]ir.Value) ([]ir.Value, error) {
 	root := gr.nodes[0]
-	if len(gr.nodes) == 1 {
-		return to.Copy(root, mapped(root.In, values))
+	row, attrs, in := root.Row, root.Attrs, root.In
+	if len(gr.nodes) > 1 {
+		list, inner := operandsOf(gr)
+		body, err := bodyOf(gr, list, inner)
+		if err != nil {
+			return nil, err
+		}
+		row, attrs, in = op.ElementwiseRegionRow(), &op.ElementwiseRegionAttrs{Body: body, Prologue: "none"}, list
+		f.count["region"]++
 	}
-	in, inner := operandsOf(gr)
-	body, err := bodyOf(gr, in, inner)
-	if err != nil {
-		return nil, err
-	}
-	n, err := to.Add(op.ElementwiseRegionRow(), root.Name, &op.ElementwiseRegionAttrs{Body: body, Prologue: "none"}, mapped(in, values)...)
+	n, err := to.Add(row, name, attrs, mapped(in, values)...)
 	if err != nil {
 		return nil, fmt.Errorf("region that ends in %s: %w", root, err)
 	}
 	n.Inherit(root)
+	if name != root.Name && n.From == (ir.Origin{}) {
+		n.From.Name = root.Name
+	}
 	for i := len(gr.nodes) - 1; i > 0; i-- {
 		n.Absorb(gr.nodes[i])
 	}
-	f.count["region"]++
 	return n.Results(), nil
 }
 

@@ -165,10 +165,17 @@ func (w *weigher) inner(d, m *ir.Node) bool {
 	if d.ID() > w.n.ID() {
 		return w.again[d] || !slices.Contains(w.at[d], d)
 	}
-	for _, r := range w.f.readers[d.Out(0)] {
-		if r == nil || !w.f.reduces(r) && !(w.f.fits(r) && slices.Equal(r.Types[0].Shape, d.Types[0].Shape)) {
-			return false
-		}
+	return op.Light(d) && w.f.takenIn(d)
+}
+
+// takenIn says whether all that reads d could compute it: elementwise nodes of its shape and Reduces.
+func (f *fuser) takenIn(d *ir.Node) bool {
+	yes, ok := f.takes[d]
+	if !ok {
+		yes = !slices.ContainsFunc(f.readers[d.Out(0)], func(r *ir.Node) bool {
+			return r == nil || !f.reduces(r) && !(f.fits(r) && slices.Equal(r.Types[0].Shape, d.Types[0].Shape))
+		})
+		f.takes[d] = yes
 	}
-	return op.Light(d)
+	return yes
 }

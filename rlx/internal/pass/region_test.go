@@ -209,3 +209,32 @@ func TestConvEpilogue(t *testing.T) {
 		}
 	}
 }
+
+// What is computed again bears names that no node of the graph has, and is told as what it is a copy of.
+func TestCopiesLeaveNames(t *testing.T) {
+	g := ir.NewGraph("g")
+	x, y := g.Input("x", ir.F32, ir.Dims(64, 64, 16)), g.Input("y", ir.F32, ir.Dims(64, 64, 16))
+	z := op.Max(op.Neg(x).Named("neg"), x).Named("sum")
+	g.Output("a", op.Reduce(z, "max", []int{2}, false))
+	g.Output("b", op.Reduce(z, "max", []int{0}, false))
+	g.Output("c", op.Reduce(op.Max(z, y).Named("zy"), "min", []int{1}, false))
+	g.Output("m", op.Cumsum(x, 0).Named("sum.1"))
+	regions := 0
+	for _, n := range late(t, g).Nodes {
+		if n.Row.Name == "Cumsum" && n.Name != "sum.1" {
+			t.Errorf("Cumsum sum.1 is now %s", n.Name)
+		}
+		if n.Row.Name != "ReduceRegion" {
+			continue
+		}
+		regions++
+		for _, o := range n.Absorbed {
+			if o.Name != "neg" && o.Name != "sum" && o.Name != "zy" {
+				t.Errorf("%s stands for %v, which the graph lacks", n, o)
+			}
+		}
+	}
+	if regions != 3 {
+		t.Errorf("%d ReduceRegions, expected 3: nothing is computed again", regions)
+	}
+}
