@@ -394,12 +394,15 @@ uint32_t Region::chained(uint32_t i, Step &s, char *&next) {
     }
     if (s.chain.links + 1 + int(keep) + int(take && e > i) > elementwise::MAX_LINKS) break;
     int32_t first = value_of(c, 0, next), second = c.num_in > 1 ? value_of(c, 1, next) : first;
-    if (take && rowed(first) && !rowed(second)) std::swap(first, second), turned = true;  // a row's value is the other operand
+    if (take && row > 0 && rowed(first) && !rowed(second)) std::swap(first, second), turned = true;  // a row's value is the other operand
     const bool swap = take && held >= 0 && first == held;
-    const bool hold = keep && !twice && (held < 0 || swap) && may_hold(e, body->command(e - 1).detail[0], s.chain.links);
-    if (keep && !hold) add_link(s, elementwise::LINK_KEEP, s.out);
-    if (hold && !swap) add_link(s, elementwise::LINK_HOLD, s.out);
-    s.chain.holds |= hold;
+    bool hold = false;
+    if (keep) {
+      hold = !twice && (held < 0 || swap) && may_hold(e, body->command(e - 1).detail[0], s.chain.links);
+      if (!hold) add_link(s, elementwise::LINK_KEEP, s.out);
+      else if (!swap) add_link(s, elementwise::LINK_HOLD, s.out);
+      s.chain.holds |= hold;
+    }
     if (take) plain(first);
     if (e == i) s.in[0] = first;
     else if (take) add_link(s, swap ? elementwise::LINK_SWAP : elementwise::LINK_TAKE, first);
@@ -413,10 +416,10 @@ uint32_t Region::chained(uint32_t i, Step &s, char *&next) {
       link = elementwise::Link(link + elementwise::LINK_HELD);
     } else if (elementwise::may_be_one(link) && shared[other] != nullptr) {
       link = elementwise::Link(link + elementwise::LINK_ONE);
-    } else if (elementwise::may_be_one(link) && rowed(other)) {
+    } else if (row > 0 && elementwise::may_be_one(link) && rowed(other)) {
       link = elementwise::Link(link + elementwise::LINK_ROW);
       s.chain.row = row, s.chain.step[s.chain.links] = source[other].strides[0][0];
-    } else if (c.num_in > 1 && !square) {
+    } else if (row > 0 && c.num_in > 1 && !square) {
       plain(other);
     }
     add_link(s, link, other);
