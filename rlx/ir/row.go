@@ -26,9 +26,10 @@ const (
 	Host                         // runs on the host where no native kernel exists
 	Exact                        // moves or selects elements, or computes integers only: the same bits on every backend
 	Leaf                         // has no operands: input, param, constant, state
+	Light                        // takes an instruction or two for an element: about as much as reading an operand
 )
 
-var bitNames = []string{"Elementwise", "Reduction", "View", "InPlace(I1)", "Random", "Control", "Fused", "Backward", "Host", "Exact", "Leaf"}
+var bitNames = []string{"Elementwise", "Reduction", "View", "InPlace(I1)", "Random", "Control", "Fused", "Backward", "Host", "Exact", "Leaf", "Light"}
 
 func (b Bits) String() string {
 	var l []string

@@ -219,7 +219,7 @@ func init() {
 	compareOp.Define(ir.Def[CompareAttrs]{
 		Doc:    "y = a fn b, bool",
 		In:     []ir.Operand{ir.In("a", ir.AnyDType), ir.In("b", ir.AnyDType)},
-		Bits:   ir.Elementwise | ir.Exact,
+		Bits:   ir.Elementwise | ir.Exact | ir.Light,
 		DTypeC: "C3",
 		SameC:  "C2",
 		Infer:  inferCompare,
@@ -228,7 +228,7 @@ func init() {
 	castOp.Define(ir.Def[CastAttrs]{
 		Doc:  "y = x in another dtype, one rounding",
 		In:   []ir.Operand{ir.In("x", ir.AnyDType)},
-		Bits: ir.Elementwise | ir.Exact,
+		Bits: ir.Elementwise | ir.Exact | ir.Light,
 		Infer: func(t *ir.Infer, a *CastAttrs) {
 			x := t.Type(0)
 			t.Need(a.Dtype.Valid(), "C1", "%s is no dtype, expected one of %s", a.Dtype, ir.AnyDType)
@@ -251,7 +251,7 @@ func defineSelects() {
 	whereOp.Define(ir.Def[ElementwiseAttrs]{
 		Doc:    "y = c ? a : b",
 		In:     []ir.Operand{ir.In("c", ir.Set(ir.Bool)), ir.In("a", ir.AnyDType), ir.In("b", ir.AnyDType)},
-		Bits:   ir.Elementwise | ir.Exact,
+		Bits:   ir.Elementwise | ir.Exact | ir.Light,
 		DTypeC: "C1",
 		Infer: func(t *ir.Infer, _ *ElementwiseAttrs) {
 			a, b := t.Type(1), t.Type(2)
@@ -262,7 +262,7 @@ func defineSelects() {
 	fmaOp.Define(ir.Def[ElementwiseAttrs]{
 		Doc:    "y = a*b + c, one rounding",
 		In:     []ir.Operand{ir.In("a", ir.Real), ir.In("b", ir.Real), ir.In("c", ir.Real)},
-		Bits:   ir.Elementwise,
+		Bits:   ir.Elementwise | ir.Light,
 		DTypeC: "C3",
 		SameC:  "C1",
 		Infer:  func(t *ir.Infer, _ *ElementwiseAttrs) { inferBroadcast(t, "C2", t.Type(0).DType) },
@@ -271,7 +271,7 @@ func defineSelects() {
 	clampOp.Define(ir.Def[ClampAttrs]{
 		Doc:       "y = min(max(x, min), max)",
 		In:        []ir.Operand{ir.In("x", ir.Real)},
-		Bits:      ir.Elementwise,
+		Bits:      ir.Elementwise | ir.Light,
 		DTypeC:    "C3",
 		Infer:     inferClamp,
 		Decompose: decomposeClamp,

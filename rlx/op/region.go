@@ -198,18 +198,18 @@ func Light(n *ir.Node) bool {
 	if !light.Has(n.Types[0].DType) || slices.ContainsFunc(n.In, func(v ir.Value) bool { return !light.Has(v.DType()) }) {
 		return false
 	}
-	var s *Scalar
+	if n.Row.Has(ir.Backward) {
+		return false
+	}
 	switch a := n.Attrs.(type) {
 	case *ActivationAttrs:
-		s = unaryIndex[string(a.Fn)]
+		s := unaryIndex[string(a.Fn)]
+		return s != nil && s.Light()
 	case *BinaryAttrs:
-		s = binaryIndex[string(a.Fn)]
-	case *CompareAttrs:
-		return true
-	default:
-		return n.Row == whereOp.Row() || n.Row == clampOp.Row() || n.Row == castOp.Row() || n.Row == fmaOp.Row()
+		s := binaryIndex[string(a.Fn)]
+		return s != nil && s.Light()
 	}
-	return s != nil && s.Light() && !n.Row.Has(ir.Backward)
+	return n.Row.Has(ir.Light)
 }
 
 // regionBody checks the body for operands of the given types and returns it with one output for each result.

@@ -95,26 +95,20 @@ template <class F> void fetch(float *to, const void *from, int64_t at, int64_t n
 }
 
 // Joins the second half of the lanes to the first, and so on.
-template <class Op> RLX_FN double join_lanes(vf a) {
+template <class Op, class V> RLX_FN double join_lanes(V a) {
   double t[LANES];
   lanes_to(t, a);
   for (int w = LANES / 2; w > 0; w /= 2)
     for (int i = 0; i < w; i++) t[i] = Op::join(t[i], t[i + w]);
   return t[0];
 }
-template <class Op> RLX_FN double join_lanes(vd a) {
 #if defined(RLX_TWO_LANES)
+template <class Op> RLX_FN double join_lanes(vd a) {
   double t[2];
   two_lanes<Op>(a, t);
   return Op::join(t[0], t[1]);
-#else
-  double t[LANES];
-  lanes_to(t, a);
-  for (int w = LANES / 2; w > 0; w /= 2)
-    for (int i = 0; i < w; i++) t[i] = Op::join(t[i], t[i + w]);
-  return t[0];
-#endif
 }
+#endif
 
 // One result: four vectors of lanes take turns, whatever runs the elements come in.
 template <class Op> struct RowSum {
