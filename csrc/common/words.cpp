@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "memory.h"
@@ -514,11 +515,26 @@ uint32_t num_bodies(const DecodedCommand &c) {
   return n;
 }
 
+void *keep(DecodedProgram *p, uint64_t bytes) {
+  static_assert(sizeof(Kept) % alignof(max_align_t) == 0, "what follows is aligned");
+  const uint64_t all = sizeof(Kept) + bytes;
+  Kept *k = static_cast<Kept *>(memory_alloc(all));
+  if (k == nullptr) return nullptr;
+  *k = Kept{p->kept, all};
+  p->kept = k;
+  return k + 1;
+}
+
 void free_program(DecodedProgram *p) {
   for (DecodedProgram *b = p->bodies; b != nullptr;) {
     DecodedProgram *next = b->next;
     free_program(b);
     b = next;
+  }
+  for (Kept *k = p->kept; k != nullptr;) {
+    Kept *next = k->next;
+    memory_free(k);
+    k = next;
   }
   memory_free(p);
 }
@@ -529,6 +545,7 @@ void free_decoded(Decoder &d) {
 
 uint64_t program_bytes(const DecodedProgram *p) {
   uint64_t n = p->block_bytes;
+  for (const Kept *k = p->kept; k != nullptr; k = k->next) n += k->bytes;
   for (const DecodedProgram *b = p->bodies; b != nullptr; b = b->next) n += program_bytes(b);
   return n;
 }

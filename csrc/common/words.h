@@ -39,6 +39,12 @@ struct DecodedProgram;
 DecodedProgram *body_of(const DecodedCommand &c, uint32_t i);
 uint32_t num_bodies(const DecodedCommand &c);
 
+// Memory that a backend keeps with a program; what it is for follows.
+struct Kept {
+  Kept *next;
+  uint64_t bytes;  // in all
+};
+
 struct DecodedProgram {
   uint32_t num_commands;
   uint32_t command_bytes;        // of one command, with what the backend adds
@@ -47,6 +53,7 @@ struct DecodedProgram {
   int64_t *slot_bytes[kSlots];   // their sizes
   uint64_t block_bytes;          // of the block of memory that starts with this struct
   DecodedProgram *bodies, *next; // the programs of sub-graphs, each in a block of its own
+  Kept *kept;
 
   DecodedCommand &decoded(uint32_t i) const { return *reinterpret_cast<DecodedCommand *>(static_cast<char *>(command_block) + uint64_t(i) * command_bytes); }
   // The bytes of the words' own arena.
@@ -74,7 +81,10 @@ struct Decoder {
 
 int32_t decode_words(Decoder &d);
 
-// Frees a program with the programs of its sub-graphs, or what decode_words left; counts its bytes with theirs.
+// Memory that lives as long as the program, aligned for any type; null when there is none.
+void *keep(DecodedProgram *p, uint64_t bytes);
+
+// Frees a program with what it keeps and the programs of its sub-graphs, or what decode_words left; counts its bytes with theirs.
 void free_program(DecodedProgram *p);
 void free_decoded(Decoder &d);
 uint64_t program_bytes(const DecodedProgram *p);

@@ -11,7 +11,7 @@
 //   SPLIT(function)
 //     declares a split of the family's own; stands before the rows that use it
 //   PREPARE(op, dtypes, function)
-//     int32_t(Prepare &): runs once at load, after the kernel is chosen: asks for scratch, packs constant operands
+//     int32_t(Prepare &): runs once at load, after the kernel is chosen: asks for scratch, packs constant operands, keeps what all runs share
 //
 // kernels.h holds these rows and comments only, no includes and no guard: core reads it several times, inside namespace rlx::<family>.
 //
@@ -48,6 +48,10 @@ struct Command : DecodedCommand {
   const void *packed = nullptr;  // what PREPARE left in the weights: a packed constant
   uint32_t replaced = 0;         // a bit for each of the first operands that the kernel does not read: it has a packed form
   int64_t detail[4] = {};        // free for PREPARE and its kernel
+
+  // What PREPARE kept in the program, in detail[0].
+  template <class T> const T *prepared() const { return reinterpret_cast<const T *>(detail[0]); }
+  void keep_prepared(const void *p) { detail[0] = reinterpret_cast<int64_t>(p); }
 };
 
 struct Run;  // one running program
@@ -120,6 +124,8 @@ struct Prepare {
   const void *(*source)(Prepare &, int i);
   void *impl;
 
+  // Memory that lives as long as the program, aligned for any type: runs share it and only read it. Null when memory runs out.
+  void *keep(uint64_t bytes);
   // Operand i if it is a whole, contiguous constant of which a packed form may be kept, else nothing: large ones are packed anew in each run.
   Source constant(Prepare &, int i) { return {this, i, is_constant(*this, i, true)}; }
   // Operand i if it lies in such a constant, whatever its strides.

@@ -118,6 +118,8 @@ int32_t bind(rlx_program *p, rlx_error *error) {
 
 }  // namespace
 
+void *Prepare::keep(uint64_t bytes) { return rlx::keep(static_cast<rlx_program *>(impl), bytes); }
+
 int32_t load(rlx_device *device, rlx_weights *weights, const uint32_t *words, uint64_t count, rlx_program **out, rlx_program_info *info, rlx_error *error) {
   Decoder d = {};
   d.words = words, d.count = count, d.error = error;

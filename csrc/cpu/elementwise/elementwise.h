@@ -18,7 +18,8 @@ struct Work;
 
 // Functions of f32 that run in chains: v = in[0], then v = fn(v, in[k]), or fn(in[k], v) where turned, for k from 1 on. relu and tanh take v
 // alone, as may the function of a call, which is Chain::call[k - 1]. take: v = in[k]; keep: in[k] = v; square: v = v v. One: all elements of in[k]
-// are the same. hold: a second value w is v; swap: v is w and w is v; held: the other operand is w. Row: all elements of a row are, and in[k] has them step[k - 1] apart, from the row of the first element on.
+// are the same, and it has one. hold: a second value w is v; swap: v is w and w is v; held: the other operand is w. Row: all elements of a row are, and
+// in[k] has them `step` apart, from the row of the first element on.
 enum Link : int32_t {
   LINK_NONE = -1,
   LINK_ADD, LINK_SUB, LINK_MUL, LINK_CALL,
@@ -38,13 +39,21 @@ inline bool may_be_one(Link l) { return l <= LINK_TURNED_MUL && l % LINK_TURNED 
 // Computes n elements of the result from n elements of each operand. out may be one of the operands.
 typedef void (*Loop)(const Work &w, const void *const *in, void *out, int64_t n);
 
-// The first `links` of each are set. Where row is set, in[MAX_LINKS + 1] is an int64_t: how many elements of the first row come before the first one.
+struct ChainLink {
+  Link link;
+  int32_t value;  // for the caller: which of its values the operand is
+  union {
+    const Work *call;
+    int64_t step;
+  };
+};
+
+// Where row is set, in[MAX_LINKS + 1] is an int64_t: how many elements of the first row come before the first one.
 struct Chain {
+  const ChainLink *link;
   int links;
-  Link link[MAX_LINKS];
-  const Work *call[MAX_LINKS];
   bool holds;  // some link is hold
-  int64_t row, step[MAX_LINKS];
+  int64_t row;
 };
 
 struct Work {

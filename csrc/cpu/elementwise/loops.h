@@ -94,10 +94,10 @@ RLX_FN void tanh_link(vf &a, vf &b, vf &c, vf &d) {
   a = v[0], b = v[1], c = v[2], d = v[3];
 }
 // Runs the function of a call over n elements of v, with p the other operand, if it takes one.
-RLX_FN void call_link(const Chain &c, int k, float *v, const float *p, int64_t n) {
+RLX_FN void call_link(const ChainLink &l, float *v, const float *p, int64_t n) {
   const void *in[MAX_IN] = {v, p, p};
-  if (c.link[k] == LINK_TURNED_CALL) in[0] = p, in[1] = v;
-  c.call[k]->loop(*c.call[k], in, v, n);
+  if (l.link == LINK_TURNED_CALL) in[0] = p, in[1] = v;
+  l.call->loop(*l.call, in, v, n);
 }
 float *place_of(const void *const *in, int k) { return static_cast<float *>(const_cast<void *>(in[k])); }
 
@@ -121,12 +121,13 @@ template <bool HOLDS> void chain_block(const Chain &c, const void *const *in, fl
   vf w0 = v0, w1 = v1, w2 = v2, w3 = v3, w4 = v4, w5 = v5, w6 = v6, w7 = v7;
   alignas(64) int64_t row[8];
   if (c.row > 0) rows_of_block(c, in, i, row);
-  for (int k = 0; k < c.links; k++) {
-    int link = c.link[k];
+  const ChainLink *l = c.link;
+  for (int k = 0, links = c.links; k < links; k++, l++) {
+    int link = l->link;
     float *p = place_of(in, k + 1) + i;
-    if (link >= LINK_ROW && link < LINK_HELD) {
+    if (link >= LINK_ONE && link < LINK_HELD) {
       p -= i;
-      if (row[0] == row[7]) link += LINK_ONE - LINK_ROW, p += row[0] * c.step[k];
+      if (link >= LINK_ROW && row[0] == row[7]) link += LINK_ONE - LINK_ROW, p += row[0] * l->step;
     }
     if constexpr (HOLDS) {
       bool done = true;
@@ -151,7 +152,7 @@ template <bool HOLDS> void chain_block(const Chain &c, const void *const *in, fl
 #define b(k) splat<vf>(double(p[0]))
       RLX_LINKS(LINK_ONE +)
 #undef b
-#define b(j) splat<vf>(double(p[row[j] * c.step[k]]))
+#define b(j) splat<vf>(double(p[row[j] * l->step]))
       RLX_LINKS(LINK_ROW +)
 #undef b
 #define square_vector(k) v##k = mul(v##k, v##k);
@@ -175,7 +176,7 @@ template <bool HOLDS> void chain_block(const Chain &c, const void *const *in, fl
         float *to = held;
         const float *from = held;
         RLX_EIGHT(put_vector)
-        call_link(c, k, held, p, 8 * LANES);
+        call_link(*l, held, p, 8 * LANES);
         RLX_EIGHT(get_vector)
         break;
       }
@@ -192,6 +193,14 @@ template <bool HOLDS> void chain_block(const Chain &c, const void *const *in, fl
   }
   put(y, v0, past), put(y + LANES, v1, past), put(y + 2 * LANES, v2, past), put(y + 3 * LANES, v3, past);
   put(y + 4 * LANES, v4, past), put(y + 5 * LANES, v5, past), put(y + 6 * LANES, v6, past), put(y + 7 * LANES, v7, past);
+}
+void repeat_rows(float *to, const float *x, int64_t step, int64_t head, int64_t row, int64_t n) {
+  for (int64_t m = head < n ? head : n; n > 0; to += m, n -= m, m = row < n ? row : n, x += step) {
+    int32_t word;
+    std::memcpy(&word, x, sizeof word);
+    const vf v = from_bits(splat_i(word));
+    RLX_EACH(m, store(to + i, v), store_part(to + i, v, left))
+  }
 }
 // The same for n <= 8 * LANES elements, the values in memory: a short run costs its links once, not once for each vector.
 void chain_rest(const Chain &c, const void *const *in, float *y, int64_t i, int n) {
@@ -213,21 +222,25 @@ void chain_rest(const Chain &c, const void *const *in, float *y, int64_t i, int 
   for (int j = 0; j < whole; j += LANES) store(v + j, load(x + j));
   if (left > 0) store(v + whole, load_part(x + whole, left));
   alignas(64) float spread[8 * LANES], w[8 * LANES];
-  for (int k = 0; k < c.links; k++) {
+  const ChainLink *l = c.link;
+  for (int k = 0, links = c.links; k < links; k++, l++) {
     float *p = place_of(in, k + 1) + i;
-    if (c.link[k] >= LINK_HELD) {
+    if (l->link >= LINK_HELD) {
       p = w;
-    } else if (c.link[k] >= LINK_ROW) {
+    } else if (l->link >= LINK_ROW) {
       int64_t at = i + *static_cast<const int64_t *>(in[MAX_LINKS + 1]), r = at / c.row;
       at -= r * c.row;
       p -= i;
       for (int j = 0; j < n; j++) {
-        spread[j] = p[r * c.step[k]];
+        spread[j] = p[r * l->step];
         if (++at == c.row) at = 0, r++;
       }
       p = spread;
+    } else if (l->link >= LINK_ONE) {
+      repeat_rows(spread, p - i, 0, n, n, n);
+      p = spread;
     }
-    switch (c.link[k] & (LINK_ONE - 1)) {
+    switch (l->link & (LINK_ONE - 1)) {
       case LINK_ADD: RLX_REST(add(a, b))
       case LINK_SUB: RLX_REST(sub(a, b))
       case LINK_MUL: RLX_REST(mul(a, b))
@@ -244,7 +257,7 @@ void chain_rest(const Chain &c, const void *const *in, float *y, int64_t i, int 
         for (int j = 0; j < n; j += LANES) store(v + j, mul(load(v + j), load(v + j)));
         break;
       case LINK_CALL:
-      case LINK_TURNED_CALL: call_link(c, k, v, p, n); break;
+      case LINK_TURNED_CALL: call_link(*l, v, p, n); break;
       case LINK_TANH:
         for (int j = 0; j < n; j += LANES) store(v + j, tanh(load(v + j)));
         break;
@@ -262,12 +275,4 @@ void chain_loop(const Work &w, const void *const *in, void *out, int64_t n) {
   const auto block = w.chain->holds ? chain_block<true> : chain_block<false>;
   for (; i + 8 * LANES <= n; i += 8 * LANES) block(*w.chain, in, y + i, i, past);
   if (i < n) chain_rest(*w.chain, in, y + i, i, int(n - i));
-}
-void repeat_rows(float *to, const float *x, int64_t step, int64_t head, int64_t row, int64_t n) {
-  for (int64_t m = head < n ? head : n; n > 0; to += m, n -= m, m = row < n ? row : n, x += step) {
-    int32_t word;
-    std::memcpy(&word, x, sizeof word);
-    const vf v = from_bits(splat_i(word));
-    RLX_EACH(m, store(to + i, v), store_part(to + i, v, left))
-  }
 }

@@ -8,7 +8,7 @@ namespace matmul {
 namespace {
 
 constexpr int64_t LEAST_ROW = 256;  // elements: shorter rows are ended several at once
-constexpr int64_t PRODUCT = 0;      // the number of operand 0 of a body, as Region::number gives it
+constexpr int64_t PRODUCT = 0;      // the number of operand 0 of a body, as Draft::number gives it
 
 bool is(const Operand &o, uint32_t slot, uint32_t index) { return o.slot == slot && o.index == index; }
 
@@ -39,32 +39,43 @@ int scaled_operand(const rlx_program &body, uint32_t i) {
 }
 
 // How an operand lies beside the rows of the product: false if not as a step's must.
-bool step_strides(const region::Region &r, uint32_t j, ScaleStep *step) {
-  const region::Source s = r.source_of(j, nullptr);
-  const int64_t n = r.box.dims[r.box.rank - 1];
+bool step_strides(const region::Draft &d, uint32_t j, ScaleStep *step) {
+  region::Axes a;
+  const region::Source s = d.source_of(j, &a);
+  const int64_t n = d.box.dims[d.box.rank - 1];
   step->row = step->column = 0;
   if (s.form == region::SAME) return true;
-  step->column = s.strides[0][s.rank - 1], step->row = s.rank == 2 ? s.strides[0][0] : n;
-  return s.form == region::DIRECT || (s.rank == 2 && s.dims[1] == n && (step->column == 0 || step->column == 1));
+  step->column = a.strides[0][a.rank - 1], step->row = a.rank == 2 ? a.strides[0][0] : n;
+  return s.form == region::DIRECT || (a.rank == 2 && a.dims[1] == n && (step->column == 0 || step->column == 1));
 }
 
-bool is_scaling(const Command &c, const region::Region &r) {
-  const rlx_program &body = *r.body;
+// Whether the body is a Scaling, and which.
+bool find_scaling(const region::Draft &d, PreparedEnding *e) {
+  const rlx_program &body = *d.body;
   const uint32_t last = body.num_commands - 1;
   const uint32_t casts = casts_of(body);
-  if (c.num_out != 1 || body.num_commands > casts + MAX_SCALE_STEPS || r.box.rank == 0 || r.box.dims[r.box.rank - 1] < 2) return false;
-  if (casts == 0 ? r.first->dtype != RLX_F32 : !is(body.command(0).in[0], RLX_INPUT, 0) || r.first->dtype != RLX_I32 || body.command(0).out[0].dtype != RLX_F32) return false;
+  if (d.cmd->num_out != 1 || body.num_commands == 0 || body.num_commands > casts + MAX_SCALE_STEPS || d.box.rank == 0 || d.box.dims[d.box.rank - 1] < 2) return false;
+  if (casts == 0 ? d.first->dtype != RLX_F32 : !is(body.command(0).in[0], RLX_INPUT, 0) || d.first->dtype != RLX_I32 || body.command(0).out[0].dtype != RLX_F32) return false;
+  Scaling &s = e->scaling;
+  s.steps = int(body.num_commands - casts), s.codes = casts != 0;
   for (uint32_t i = casts; i <= last; i++) {
     const int k = scaled_operand(body, i);
     if (k < 0) return false;
-    ScaleStep step;
-    if (const Operand &o = body.command(i).in[1 - k]; o.slot == RLX_INPUT && !step_strides(r, o.index, &step)) return false;
+    const Command &b = body.command(i);
+    const Operand &o = b.in[1 - k];
+    ScaleStep &step = s.step[i - casts];
+    step.add = static_cast<const rlx_BinaryAttrs *>(b.attrs)->fn == rlx_BinaryFn_add;
+    int32_t &operand = e->operand[i - casts] = -1;
+    if (o.slot == RLX_INPUT) {
+      operand = int32_t(o.index + d.shift);
+      if (!step_strides(d, o.index, &step)) return false;
+    } else {
+      step.data = reinterpret_cast<const float *>(static_cast<const char *>(body.constants[o.index]) + o.offset);
+    }
   }
+  s.run = of_isa<scale_row_generic, scale_row_avx2, scale_row_avx512, scale_row_neon>(isa_active());
   return is(body.command(last).out[0], RLX_OUTPUT, 0);
 }
-
-// The mark lies with the first command, if that may be of a scaling: the region leaves the place free where there are at most two operands.
-bool has_mark(const rlx_program &body) { return body.num_commands > 0 && (body.command(0).op == RLX_OP_Cast || body.command(0).op == RLX_OP_Binary); }
 
 void scale_block(const Ending &e, int64_t at, int64_t m, int64_t n, int64_t row) {
   const Scaling &s = *e.scaling;
@@ -78,21 +89,13 @@ void scale_block(const Ending &e, int64_t at, int64_t m, int64_t n, int64_t row)
 
 }  // namespace
 
-bool scaling_of(const Call &c, const region::Region &r, const void *product, Scaling *s) {
-  const rlx_program &body = *r.body;
-  if (!has_mark(body) || body.command(0).detail[3] == 0) return false;
-  const uint32_t casts = casts_of(body);
-  s->steps = int(body.num_commands - casts), s->codes = casts != 0, s->product = static_cast<const char *>(product);
-  s->run = of_isa<scale_row_generic, scale_row_avx2, scale_row_avx512, scale_row_neon>(isa_active());
-  for (int i = 0; i < s->steps; i++) {
-    const Command &b = body.command(uint32_t(i) + casts);
-    const Operand &o = b.in[1 - scaled_operand(body, uint32_t(i) + casts)];
-    ScaleStep &step = s->step[i] = {};
-    step.add = static_cast<const rlx_BinaryAttrs *>(b.attrs)->fn == rlx_BinaryFn_add;
-    if (o.slot == RLX_INPUT) step_strides(r, o.index, &step);
-    step.data = o.slot == RLX_INPUT ? static_cast<const float *>(c.in_data[o.index + r.shift])
-                                    : reinterpret_cast<const float *>(static_cast<const char *>(body.constants[o.index]) + o.offset);
-  }
+bool scaling_of(const Call &c, const void *product, Scaling *s) {
+  const PreparedEnding &e = ending_of(*c.cmd);
+  if (!e.scales) return false;
+  *s = e.scaling;
+  s->product = static_cast<const char *>(product);
+  for (int i = 0; i < s->steps; i++)
+    if (e.operand[i] >= 0) s->step[i].data = static_cast<const float *>(c.in_data[e.operand[i]]);
   return true;
 }
 
@@ -102,21 +105,22 @@ Operand product_operand(const Command &c, uint32_t dtype) {
   return o;
 }
 
-region::Region ending_of(const Command &c, const Operand &product, uint32_t operands) {
-  region::Region r(c, c.num_in - operands + 1);
-  r.box = region::box_of(product);
-  r.first = &product;
-  r.shift = operands - 1;
-  return r;
-}
-
-int32_t number_ending(region::Region *r, Command *c) {
-  const int32_t code = r->number(*c);
-  if (code == RLX_OK && has_mark(*r->body)) r->body->command(0).detail[3] = is_scaling(*c, *r);
-  const int64_t row = r->box.rank > 0 ? r->box.dims[r->box.rank - 1] : 1;
+int32_t prepare_ending(Prepare &p, const Operand &product, uint32_t operands) {
+  region::Draft d(*p.cmd, p.cmd->num_in - operands + 1);
+  d.box = region::box_of(product);
+  d.first = &product;
+  d.shift = operands - 1;
+  const int32_t code = d.number();
+  if (code != RLX_OK || product.count == 0) return code;
+  const int64_t row = d.box.rank > 0 ? d.box.dims[d.box.rank - 1] : 1;
   // No tile goes beyond its row then: what is repeated in each row is read where it lies.
-  if (code == RLX_OK && row >= LEAST_ROW && row < r->tile && row % 16 == 0) c->detail[3] = r->tile = row;
-  return code;
+  if (row >= LEAST_ROW && row < d.tile && row % 16 == 0) d.tile = row;
+  PreparedEnding *e = static_cast<PreparedEnding *>(p.keep(sizeof(PreparedEnding)));
+  if (e == nullptr) return RLX_NO_MEMORY;
+  *e = PreparedEnding{};
+  p.cmd->keep_prepared(e);
+  e->scales = find_scaling(d, e);
+  return d.lay_out(p, &e->layout);
 }
 
 int result_for_product(const Command &c, const Operand &product) {
@@ -129,10 +133,11 @@ int result_for_product(const Command &c, const Operand &product) {
 void end_block(const Ending &e, int64_t at, int64_t m, int64_t n, int64_t row, int slot) {
   if (e.scaling != nullptr) return scale_block(e, at, m, n, row);
   char **table = e.region.enter(slot);
+  const int64_t tile = e.region.layout.tile;
   if (n == row) n *= m, m = 1;  // whole rows follow each other
   for (int64_t i = 0; i < m; i++, at += row)
-    for (int64_t j = 0; j < n && !e.call.stopped(); j += e.region.tile)
-      e.region.run(table, e.results, at + j, n - j < e.region.tile ? n - j : e.region.tile, at + j);
+    for (int64_t j = 0; j < n && !e.call.stopped(); j += tile)
+      e.region.run(table, e.results, at + j, n - j < tile ? n - j : tile, at + j);
 }
 
 void end_gemm_block(void *ctx, int64_t c_offset, int64_t i0, int64_t j0, int64_t m, int64_t n, float *, int64_t c_rs, int slot) {

@@ -10,10 +10,6 @@ namespace matmul {
 // The product of command c as an operand: its results have this shape.
 Operand product_operand(const Command &c, uint32_t dtype);
 
-// The body of c, over the elements of the product, which has so many of the operands.
-region::Region ending_of(const Command &c, const Operand &product, uint32_t operands = 2);
-int32_t number_ending(region::Region *r, Command *c);
-
 // The result that is the memory of the product too: of elements as long, each of which is read before the result is put in its place. -1: none.
 int result_for_product(const Command &c, const Operand &product);
 
@@ -37,8 +33,19 @@ struct Scaling {
 };
 extern const ScaleRow scale_row_generic, scale_row_avx2, scale_row_avx512, scale_row_neon;
 
-// Whether the body is one, which number_ending found out; else the region must be open.
-bool scaling_of(const Call &c, const region::Region &r, const void *product, Scaling *s);
+// What prepare_ending leaves with a command.
+struct PreparedEnding {
+  const region::Layout *layout;
+  bool scales;                        // the body is a Scaling, of which the product and the data of operands are set in a run
+  Scaling scaling;
+  int32_t operand[MAX_SCALE_STEPS];   // of the command, by step; -1: a constant, whose data is set
+};
+
+// Prepares the body of a command over the elements of its product, which has so many of the operands.
+int32_t prepare_ending(Prepare &p, const Operand &product, uint32_t operands = 2);
+inline const PreparedEnding &ending_of(const Command &c) { return *c.prepared<PreparedEnding>(); }
+// Whether the body is a Scaling; else the region must be open.
+bool scaling_of(const Call &c, const void *product, Scaling *s);
 
 struct Ending {
   const Call &call;

@@ -71,15 +71,14 @@ bool in_blocks(const Command &c) {
 int32_t matmul_region_f32_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
   const Operand product = product_operand(c, RLX_F32);
-  region::Region r = ending_of(c, product);
-  int32_t code = number_ending(&r, &c);
+  int32_t code = prepare_ending(prepare, product);
   if (code != RLX_OK || product.count == 0) return code;
   if ((code = pack_constant_b(prepare, int(gemm_panel_cols()), sizeof(float), RLX_F32, pack)) != RLX_OK) return code;
   for (int threads = 1; threads <= prepare.max_threads; threads++) {
     GemmF32 g = {};
     if (in_blocks(c)) g.finish = end_gemm_block;
     plan(c, threads, &g);
-    const int64_t bytes = align64(r.bytes(threads)) + align64(g.scratch_bytes);
+    const int64_t bytes = align64(ending_of(c).layout->bytes(threads)) + align64(g.scratch_bytes);
     if (bytes > c.scratch) c.scratch = bytes;
   }
   if (result_for_product(c, product) < 0) c.scratch += align64(product.count * int64_t(sizeof(float)));
@@ -89,7 +88,7 @@ int32_t matmul_region_f32_prepare(Prepare &prepare) {
 void matmul_region_f32(const Call &c, Range) {
   const Operand product = product_operand(*c.cmd, RLX_F32);
   if (product.count == 0) return;
-  region::Region r = ending_of(*c.cmd, product);
+  region::Region r(*ending_of(*c.cmd).layout);
   char *scratch = static_cast<char *>(c.scratch), *const *results = reinterpret_cast<char *const *>(c.out_data);
   Scaling scaling;
   Ending e = {c, r, results};
@@ -99,10 +98,10 @@ void matmul_region_f32(const Call &c, Range) {
   const int k = result_for_product(*c.cmd, product);
   g.c = k >= 0 ? c.out_ptr<float>(k) : reinterpret_cast<float *>(scratch + c.cmd->scratch - align64(product.count * int64_t(sizeof(float))));
   float *y = g.c;
-  if (g.finish != nullptr && scaling_of(c, r, y, &scaling)) e.scaling = &scaling;
+  if (g.finish != nullptr && scaling_of(c, y, &scaling)) e.scaling = &scaling;
   else r.open(scratch, [&](uint32_t j) { return j == 0 ? y : c.in_data[j + 1]; });
   plan(*c.cmd, c.threads(), &g);
-  gemm_f32(c.pool(), c.threads(), &g, scratch + align64(r.bytes(c.threads())), c.cancel());
+  gemm_f32(c.pool(), c.threads(), &g, scratch + align64(r.layout.bytes(c.threads())), c.cancel());
   if (g.finish == nullptr && !c.stopped()) region::run_all(c, r, results);
 }
 

@@ -286,21 +286,20 @@ int32_t dequant_matmul_region_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
   if (c.num_in < OPERANDS) return RLX_BAD_WORDS;
   const Operand product = matmul::product_operand(c, c.in[0].dtype);
-  region::Region r = matmul::ending_of(c, product, OPERANDS);
-  int32_t code = matmul::number_ending(&r, &c);
+  int32_t code = matmul::prepare_ending(prepare, product, OPERANDS);
   if (code != RLX_OK || product.count == 0) return code;
   int64_t bytes = 0;
-  if ((code = prepare_product(prepare, true, &bytes)) == RLX_OK) c.scratch = align64(r.bytes(prepare.max_threads)) + align64(bytes) + product_scratch(c, product);
+  if ((code = prepare_product(prepare, true, &bytes)) == RLX_OK) c.scratch = align64(matmul::ending_of(c).layout->bytes(prepare.max_threads)) + align64(bytes) + product_scratch(c, product);
   return code;
 }
 
-PackedRegion::PackedRegion(const Call &c) : product(matmul::product_operand(*c.cmd, c.in(0).dtype)), r(matmul::ending_of(*c.cmd, product, OPERANDS)) {
+PackedRegion::PackedRegion(const Call &c) : product(matmul::product_operand(*c.cmd, c.in(0).dtype)), r(*matmul::ending_of(*c.cmd).layout) {
   char *at = static_cast<char *>(c.scratch);
   const int k = matmul::result_for_product(*c.cmd, product);
   y = k >= 0 ? c.out_ptr<void>(k) : at + c.cmd->scratch - product_scratch(*c.cmd, product);
-  scratch = at + align64(r.bytes(c.threads()));
-  scales = on_engine(*c.cmd) && matmul::scaling_of(c, r, y, &scaling);
-  if (!scales) r.open(at, [&](uint32_t j) { return j == 0 ? y : c.in_data[j + r.shift]; });
+  scratch = at + align64(r.layout.bytes(c.threads()));
+  scales = on_engine(*c.cmd) && matmul::scaling_of(c, y, &scaling);
+  if (!scales) r.open(at, [&](uint32_t j) { return j == 0 ? y : c.in_data[j + OPERANDS - 1]; });
 }
 
 // Units are rows of packed bytes. Contract: bits of the formulas, rounded once to the result's dtype.

@@ -252,27 +252,26 @@ int32_t qmatmul_prepare(Prepare &prepare) {
 int32_t qmatmul_region_prepare(Prepare &prepare) {
   Command &c = *prepare.cmd;
   const Operand sums = matmul::product_operand(c, RLX_I32);
-  region::Region r = matmul::ending_of(c, sums);
-  int32_t code = matmul::number_ending(&r, &c);
+  int32_t code = matmul::prepare_ending(prepare, sums);
   if (code != RLX_OK || sums.count == 0) return code;
   int64_t bytes = 0;
-  if ((code = prepare_job<rlx_QMatMulRegionAttrs>(prepare, &bytes)) == RLX_OK) c.scratch = aligned(bytes) + aligned(r.bytes(prepare.max_threads)) + sums_scratch(c, sums);
+  if ((code = prepare_job<rlx_QMatMulRegionAttrs>(prepare, &bytes)) == RLX_OK) c.scratch = aligned(bytes) + aligned(matmul::ending_of(c).layout->bytes(prepare.max_threads)) + sums_scratch(c, sums);
   return code;
 }
 
 void qmatmul_region(const Call &c, Range) {
   const Operand sums = matmul::product_operand(*c.cmd, RLX_I32);
   if (sums.count == 0) return;
-  region::Region r = matmul::ending_of(*c.cmd, sums);
+  region::Region r(*matmul::ending_of(*c.cmd).layout);
   char *scratch = static_cast<char *>(c.scratch), *const *results = reinterpret_cast<char *const *>(c.out_data);
   Job j = job_of<rlx_QMatMulRegionAttrs>(*c.cmd, isa_active(), c.threads());
   const int k = matmul::result_for_product(*c.cmd, sums);
   j.out = k >= 0 ? c.out_ptr<void>(k) : scratch + c.cmd->scratch - sums_scratch(*c.cmd, sums);
   matmul::Scaling s;
-  const matmul::Ending e = {c, r, results, matmul::scaling_of(c, r, j.out, &s) ? &s : nullptr};
+  const matmul::Ending e = {c, r, results, matmul::scaling_of(c, j.out, &s) ? &s : nullptr};
   j.q.dtype = RLX_I32, j.ending = &e;
   if (e.scaling == nullptr) r.open(scratch, [&](uint32_t i) { return i == 0 ? j.out : c.in_data[i + 1]; });
-  run_job(&j, c, scratch + aligned(r.bytes(c.threads())));
+  run_job(&j, c, scratch + aligned(r.layout.bytes(c.threads())));
 }
 
 void qmatmul_generic(const Call &c, Range) { run<ISA_GENERIC>(c); }

@@ -35,7 +35,8 @@ Plan plan_of(const Command &c);
 int32_t reduce_prepare(Prepare &);
 
 constexpr int TILE = 256;    // columns that are accumulated together
-constexpr int STRIP = 1024;  // columns of an x that is made piece by piece
+constexpr int STRIP = 512;   // columns of an x that is made piece by piece
+constexpr int GROUP = 8;     // rows of columns that are added at a time: each time all accumulators come and go
 constexpr int GATHER = 256;  // elements gathered together
 
 // The attributes of a command whose op is ReduceRegion: a Reduce over columns that lie together, of an x that is not in memory. make writes `rows`
@@ -44,7 +45,7 @@ struct Made {
   rlx_ReduceAttrs attrs;
   const void *(*make)(const void *ctx, int slot, int64_t first, int64_t n, int64_t rows, int64_t step);
   const void *ctx;
-  int64_t most;  // elements of one call
+  int64_t most;  // elements of one call, no less than GROUP rows of STRIP or of all columns
   int slot;      // of the caller, where the kernel does not split the work itself
 };
 

@@ -4,21 +4,31 @@
 // Sums and products run in f64 lanes: exact to 2^-52 a step, which bounds the relative error of a sum of 2^24 equal-signed values by
 // 2^-24, the rounding of the result. max and min run in f32.
 
-// The functions of elements that are added up.
-struct same { static RLX_FN vd of(vf x) { return wide(x); } };
-struct magnitude { static RLX_FN vd of(vf x) { return wide(abs(x)); } };
-struct squared {
-  static RLX_FN vd of(vf x) {
-    const vd w = wide(x);
-    return w * w;
-  }
+#if !defined(RLX_LOAD_WIDE)
+RLX_FN vd load_wide(const float *x) { return wide(load(x)); }
+#endif
+
+// What is added up: an element, its magnitude, its square. A multiply-add by 1 has the bits of an addition, and leaves the pipes that add to the
+// conversions. Squares of f32 are exact in f64.
+struct same {
+  static RLX_FN vd add(vd a, vd x) { return fma(x, splat<vd>(1.0), a); }
+  static RLX_FN vd of(vf x) { return wide(x); }
+  static RLX_FN vd at(const float *x) { return load_wide(x); }
+};
+struct magnitude : same {
+  static RLX_FN vd of(vf x) { return wide(abs(x)); }
+  static RLX_FN vd at(const float *x) { return of(load(x)); }
+};
+struct squared : same {
+  static RLX_FN vd add(vd a, vd x) { return fma(x, x, a); }
 };
 
 template <class Map> struct sum_of {
   typedef vd A;
   static constexpr double START = 0;
   static RLX_FN A start() { return splat<vd>(0.0); }
-  static RLX_FN A step(A a, vf x) { return a + Map::of(x); }
+  static RLX_FN A step(A a, vf x) { return Map::add(a, Map::of(x)); }
+  static RLX_FN A step_at(A a, const float *x) { return Map::add(a, Map::at(x)); }
   static RLX_FN A join(A a, A b) { return a + b; }
   static RLX_FN double join(double a, double b) { return a + b; }
 };
@@ -27,6 +37,7 @@ struct prod_of {
   static constexpr double START = 1;
   static RLX_FN A start() { return splat<vd>(1.0); }
   static RLX_FN A step(A a, vf x) { return a * wide(x); }
+  static RLX_FN A step_at(A a, const float *x) { return a * load_wide(x); }
   static RLX_FN A join(A a, A b) { return a * b; }
   static RLX_FN double join(double a, double b) { return a * b; }
 };
@@ -36,6 +47,7 @@ struct max_of {
   static constexpr double START = -INFINITY;
   static RLX_FN A start() { return splat<vf>(START); }
   static RLX_FN A step(A a, vf x) { return max_strict(a, x); }
+  static RLX_FN A step_at(A a, const float *x) { return step(a, load(x)); }
   static RLX_FN A join(A a, A b) { return max_strict(a, b); }
   static RLX_FN double join(double a, double b) {
     if (a == b) return of_zeros(a, __builtin_signbit(a) && __builtin_signbit(b));
@@ -45,12 +57,14 @@ struct max_of {
 struct max_abs_of : max_of {
   static constexpr double START = 0;
   static RLX_FN A step(A a, vf x) { return max_strict(a, abs(x)); }
+  static RLX_FN A step_at(A a, const float *x) { return step(a, load(x)); }
 };
 struct min_of {
   typedef vf A;
   static constexpr double START = INFINITY;
   static RLX_FN A start() { return splat<vf>(START); }
   static RLX_FN A step(A a, vf x) { return min_strict(a, x); }
+  static RLX_FN A step_at(A a, const float *x) { return step(a, load(x)); }
   static RLX_FN A join(A a, A b) { return min_strict(a, b); }
   static RLX_FN double join(double a, double b) {
     if (a == b) return of_zeros(a, __builtin_signbit(a) || __builtin_signbit(b));
@@ -108,6 +122,10 @@ template <class Op> RLX_FN double join_lanes(vd a) {
   two_lanes<Op>(a, t);
   return Op::join(t[0], t[1]);
 }
+#else
+template <class Op> RLX_FN void join_four(vd a, vd b, vd c, vd d, double *t) {
+  t[0] = join_lanes<Op>(a), t[1] = join_lanes<Op>(b), t[2] = join_lanes<Op>(c), t[3] = join_lanes<Op>(d);
+}
 #endif
 
 // One result: four vectors of lanes take turns, whatever runs the elements come in.
@@ -121,13 +139,12 @@ template <class Op> struct RowSum {
   RLX_FN void add(const float *x, int64_t n) {
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES)
-      for (int k = 0; k < 4; k++) a[k] = Op::step(a[k], load(x + i + k * LANES));
-    for (; i + LANES <= n; i += LANES) a[0] = Op::step(a[0], load(x + i));
+      for (int k = 0; k < 4; k++) a[k] = Op::step_at(a[k], x + i + k * LANES);
+    for (; i + LANES <= n; i += LANES) a[0] = Op::step_at(a[0], x + i);
     if (const int left = int(n - i); left > 0) a[1] = Op::step(a[1], keep(load_part(x + i, left), left, splat<vf>(Op::START)));
   }
-  RLX_FN double value() const {
-    return join_lanes<Op>(Op::join(Op::join(a[0], a[1]), Op::join(a[2], a[3])));
-  }
+  RLX_FN typename Op::A lanes() const { return Op::join(Op::join(a[0], a[1]), Op::join(a[2], a[3])); }
+  RLX_FN double value() const { return join_lanes<Op>(lanes()); }
 };
 
 // The extreme of a row that has no NaN, with the NaN of one that has. Zeros of both signs count as equal: a result of 0 is found again by RowSum.
@@ -178,21 +195,34 @@ template <class S> RLX_MATH void each_run(const Source &x, int64_t at, const Pla
   }
 }
 
+template <class Op> RLX_FN vd line_lanes(const float *x, int64_t n) {
+  RowSum<Op> s;
+  s.add(x, n);
+  return s.lanes();
+}
+// The sums or products of n rows that lie together, `step` apart. The lanes of four are joined at once.
+template <class Op> RLX_FN void lines_of(const float *x, int64_t step, int64_t length, int64_t n, double *out) {
+  for (; n >= 4; n -= 4, x += 4 * step, out += 4) {
+    const vd a = line_lanes<Op>(x, length), b = line_lanes<Op>(x + step, length);
+    const vd c = line_lanes<Op>(x + 2 * step, length), d = line_lanes<Op>(x + 3 * step, length);
+    join_four<Op>(a, b, c, d, out);
+  }
+  for (; n > 0; n--, x += step, out++) *out = join_lanes<Op>(line_lanes<Op>(x, length));
+}
+
 template <class Op> void rows_of(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
-  const bool line = in_line(x, p);
-  for (Walk<1> w = p.results(begin, end); w.next();)
-    for (int64_t i = 0; i < w.n; i++) {
-      const int64_t at = p.start + w.at[0] + i * w.step[0];
-      if (line) {  // in registers, which a call would not leave it in
-        RowSum<Op> s;
-        s.add(static_cast<const float *>(x.x) + at + from, to - from);
-        *out++ = s.value();
-        continue;
-      }
+  constexpr bool WIDE = std::is_same<typename Op::A, vd>::value;
+  const bool line = WIDE && in_line(x, p);
+  for (Walk<1> w = p.results(begin, end); w.next(); out += w.n) {
+    const int64_t at = p.start + w.at[0], step = w.step[0];
+    if constexpr (WIDE)
+      if (line) lines_of<Op>(static_cast<const float *>(x.x) + at + from, step, to - from, w.n, out);
+    for (int64_t i = 0; i < w.n && !line; i++) {
       RowSum<Op> s;
-      each_run(x, at, p, from, to, s);
-      *out++ = s.value();
+      each_run(x, at + i * step, p, from, to, s);
+      out[i] = s.value();
     }
+  }
 }
 
 template <class Op, bool LEAST, bool ABS> void tops_of(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
@@ -214,10 +244,9 @@ template <class Op> RLX_FN void column_rows(typename Op::A *a, const float *x, i
   int64_t j = 0;
   for (; j + LANES <= n; j += LANES, a++) {
     typename Op::A s = *a;
-    for (int r = 0; r < rows; r++) {
-      s = Op::step(s, load(x + j + r * step));
-      if (rows > 1) __builtin_prefetch(x + j + (rows + r) * step);
-    }
+    for (int r = 0; r < rows; r++) s = Op::step_at(s, x + j + r * step);
+    if (rows > 1)
+      for (int r = 0; r < rows; r++) __builtin_prefetch(x + j + (rows + r) * step);
     *a = s;
   }
   if (const int left = int(n - j); left > 0)
@@ -229,28 +258,34 @@ template <class Op> void column_tile(const Source &x, int64_t at, const Plan &p,
   typename Op::A a[TILE / LANES];
   alignas(64) float buffer[TILE];
   const bool direct = x.direct && p.side == 1;
-  for (int64_t j = 0; j * LANES < n; j++) a[j] = Op::start();
-  if (p.resume)
-    for (int64_t j = 0; j < n; j += LANES) {
+  for (int64_t j = 0; j < n; j += LANES) {
+    typename Op::A &v = a[j / LANES];
+    if (!p.resume) {
+      v = Op::start();
+    } else if (n - j >= LANES) {
+      lanes_from(v, out + j);
+    } else {
       double t[LANES] = {};
-      std::memcpy(t, out + j, sizeof(double) * size_t(n - j < LANES ? n - j : LANES));
-      lanes_from(a[j / LANES], t);
+      std::memcpy(t, out + j, sizeof(double) * size_t(n - j));
+      lanes_from(v, t);
     }
+  }
   for (Walk<1> w = p.elements(from, to); w.next();) {
     const int64_t step = w.step[0], first = at + w.at[0];
     int64_t i = 0;
     if (direct)
-      for (; i + 4 <= w.n; i += 4) column_rows<Op>(a, static_cast<const float *>(x.x) + first + i * step, n, 4, step);
+      for (; i + GROUP <= w.n; i += GROUP) column_rows<Op>(a, static_cast<const float *>(x.x) + first + i * step, n, GROUP, step);
     for (; i < w.n; i++) {
       if (!direct) x.fetch(buffer, x.x, first + i * step, n, p.side);
       column_rows<Op>(a, direct ? static_cast<const float *>(x.x) + first + i * step : buffer, n, 1, 0);
     }
   }
-  for (int64_t j = 0; j < n; j += LANES) {
-    double t[LANES];
-    lanes_to(t, a[j / LANES]);
-    std::memcpy(out + j, t, sizeof(double) * size_t(n - j < LANES ? n - j : LANES));
-  }
+  int64_t j = 0;
+  for (; j + LANES <= n; j += LANES) lanes_to(out + j, a[j / LANES]);
+  if (j == n) return;
+  double t[LANES];
+  lanes_to(t, a[j / LANES]);
+  std::memcpy(out + j, t, sizeof(double) * size_t(n - j));
 }
 
 template <class Op> void columns_of(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
@@ -322,15 +357,18 @@ template <class F> struct Floats {
   }
   static void put(const Plan &p, const Acc *a, T *y, int64_t n) {
     const bool roots = p.fn == rlx_ReduceFn_l2 || p.fn == rlx_ReduceFn_log_sum;
-    const double over = p.fn == rlx_ReduceFn_mean ? double(p.n) : 1;
+    const bool mean = p.fn == rlx_ReduceFn_mean, exact = mean && p.n > 0 && (p.n & (p.n - 1)) == 0;  // a power of two has an exact inverse
+    const double over = double(p.n), times = exact ? 1 / over : 1;
     for (int64_t i = 0; i < n; i += LANES) {
       const int64_t m = n - i < LANES ? n - i : LANES;
       double t[LANES] = {};
       std::memcpy(t, a + i, sizeof(double) * size_t(m));
       if (roots)
         for (int64_t j = 0; j < m; j++) t[j] = finish(p, t[j]);
-      else
+      else if (mean && !exact)
         for (int j = 0; j < LANES; j++) t[j] = one_nan(t[j]) / over;
+      else
+        for (int j = 0; j < LANES; j++) t[j] = one_nan(t[j]) * times;
       vd v;
       std::memcpy(&v, t, sizeof v);
       if (m == LANES) F::put(y + i, narrow(v));

@@ -16,7 +16,6 @@ namespace reduce {
 namespace {
 
 constexpr int64_t SLAB_BYTES = 16384;  // of the rows that are made and reduced together, one at least
-constexpr int64_t FEW = 4;             // rows of columns that are made together at least: each time all accumulators come and go
 
 constexpr int64_t GRAIN = 16;          // slabs of a piece of work
 constexpr int64_t PAGE = 4096;
@@ -54,7 +53,7 @@ struct Inner {
   // Elements that are made in one call where columns are.
   int64_t most() const {
     const int64_t width = columns < STRIP ? columns : STRIP, n = SLAB_BYTES / size();
-    return n > FEW * width ? n : FEW * width;
+    return n > GROUP * width ? n : GROUP * width;
   }
   // What the threads make at one time.
   int64_t made_bytes(int threads) const {
@@ -84,10 +83,9 @@ struct Inner {
 };
 
 // Where the operands broadcast to.
-region::Region region_of(const Command &c) {
-  region::Region r(c, c.num_in);
+region::Draft draft_of(Command &c) {
+  region::Draft r(c, c.num_in);
   r.by_rows = true;
-  r.box = region::Box();
   for (uint32_t k = 0; k < c.num_in; k++)
     if (int(c.in[k].rank) > r.box.rank) r.box.rank = int(c.in[k].rank);
   for (int d = 0; d < r.box.rank; d++) {
@@ -100,6 +98,15 @@ region::Region region_of(const Command &c) {
   }
   return r;
 }
+
+// What PREPARE leaves with the command.
+struct Prepared {
+  region::Box box;
+  const region::Layout *layout;  // null where nothing is reduced
+  Kernel kernel;
+  Splitter split;
+  bool max_abs;
+};
 
 struct Job {
   const Call &call;
@@ -119,7 +126,7 @@ char *before(char *p, int64_t bytes) { return reinterpret_cast<char *>(reinterpr
 
 void slabs(void *ctx, int64_t begin, int64_t end, int slot) {
   const Job &j = *static_cast<const Job *>(ctx);
-  const int64_t row = j.inner.row, high = j.inner.high, tile = j.region.tile, count = j.inner.x.count / row;
+  const int64_t row = j.inner.row, high = j.inner.high, tile = j.region.layout.tile, count = j.inner.x.count / row;
   char **table = j.region.enter(slot);
   for (int64_t b = begin; b < end; b++) {
     const int64_t first = b * high, last = count - first < high ? count : first + high;
@@ -147,7 +154,7 @@ struct Columns {
 
 const void *make_rows(const void *ctx, int slot, int64_t first, int64_t n, int64_t rows, int64_t step) {
   const Columns &j = *static_cast<const Columns *>(ctx);
-  const int64_t tile = j.region.tile;
+  const int64_t tile = j.region.layout.tile;
   char *x = j.slabs + slot * j.slab;
   if (step == n) n *= rows, rows = 1;
   char **table = j.region.table_of(slot);
@@ -212,53 +219,61 @@ bool is_max_abs(const Command &c, const Inner &inner) {
 
 int32_t reduce_region_prepare(Prepare &q) {
   Command &c = *q.cmd;
-  region::Region r = region_of(c);
-  const int32_t code = r.number(c);
+  region::Draft d = draft_of(c);
+  int32_t code = d.number();
   if (code != RLX_OK) return code;
-  Inner inner(c, r.box);
+  Prepared *kept = static_cast<Prepared *>(q.keep(sizeof(Prepared)));
+  if (kept == nullptr) return RLX_NO_MEMORY;
+  *kept = Prepared{};
+  c.keep_prepared(kept);
+  kept->box = d.box;
+  if (d.box.count > 0 && (code = d.lay_out(q, &kept->layout)) != RLX_OK) return code;
+  Inner inner(c, d.box);
+  if (!registry_find(RLX_OP_Reduce, inner.x.dtype, &kept->kernel, &kept->split)) return RLX_BAD_WORDS;
+  kept->max_abs = is_max_abs(c, inner);
   Prepare p = q;
   p.cmd = &inner.cmd;
   inner.cmd.scratch = 0;
   reduce_prepare(p);
   for (int threads = 1; threads <= q.max_threads; threads++) {
     inner.choose(threads);
-    const int64_t bytes = (r.box.count > 0 ? aligned(r.bytes(threads)) : 0) + inner.made_bytes(threads) + aligned(inner.cmd.scratch);
+    const int64_t bytes = (kept->layout != nullptr ? aligned(kept->layout->bytes(threads)) : 0) + inner.made_bytes(threads) + aligned(inner.cmd.scratch);
     if (bytes > c.scratch) c.scratch = bytes;
   }
   return RLX_OK;
 }
 
 void reduce_region(const Call &c, Range) {
-  region::Region r = region_of(*c.cmd);
-  Inner inner(*c.cmd, r.box);
+  const Prepared &kept = *c.cmd->prepared<Prepared>();
+  Inner inner(*c.cmd, kept.box);
   inner.choose(c.threads());
-  Kernel kernel = nullptr;
-  Splitter split = nullptr;
-  if (!registry_find(RLX_OP_Reduce, inner.x.dtype, &kernel, &split)) return c.fail("C1", "no kernel for %s", rlx_dtype_names[inner.x.dtype]);
   Call reduce = c;
   reduce.cmd = &inner.cmd;
-  if (is_max_abs(*c.cmd, inner)) {
+  if (kept.max_abs) {
     inner.made.attrs.fn = MAX_ABS;
     reduce.in_data = c.in_data;
-    return run_whole(c, reduce, kernel, split);
+    return run_whole(c, reduce, kept.kernel, kept.split);
   }
   char *made = static_cast<char *>(c.scratch);
-  if (r.box.count > 0) {
-    r.open(c.scratch, [&](uint32_t j) { return c.in_data[j]; });
-    made += aligned(r.end(c.threads()) - made);
+  if (kept.layout == nullptr) {
+    reduce.in_data = reinterpret_cast<const void *const *>(&made);
+    return run_whole(c, reduce, kept.kernel, kept.split);
   }
+  region::Region r(*kept.layout);
+  r.open(made, [&](uint32_t j) { return c.in_data[j]; });
+  made += aligned(kept.layout->bytes(c.threads()));
   if (inner.high > 0) {
-    Job j = {c, r, reduce, inner, kernel, apart(made, c.in_data[0]), inner.slab_bytes()};
+    Job j = {c, r, reduce, inner, kept.kernel, apart(made, c.in_data[0]), inner.slab_bytes()};
     const int64_t units = (inner.count + inner.high - 1) / inner.high, grain = units / (4 * c.threads());
     return c.parallel(units, c.threads() == 1 ? units : grain < GRAIN ? grain : GRAIN, slabs, &j);
   }
   reduce.scratch = made + inner.made_bytes(c.threads());
-  if (inner.columns > 0) return run_columns(c, reduce, r, inner, kernel, made);
-  if (r.box.count > 0) run_all(c, r, &made);
+  if (inner.columns > 0) return run_columns(c, reduce, r, inner, kept.kernel, made);
+  run_all(c, r, &made);
   if (c.stopped()) return;
   const void *in[1] = {made};
   reduce.in_data = in;
-  run_whole(c, reduce, kernel, split);
+  run_whole(c, reduce, kept.kernel, kept.split);
 }
 
 }  // namespace reduce
