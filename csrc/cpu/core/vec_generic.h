@@ -17,7 +17,7 @@
 //                               subnormals, and write a NaN as the quiet one with its sign (7E00, 7FC0). _part forms
 //   load_b8, store_b8           a mask as bytes 0 and 1 (any non-zero byte reads as true). _part forms
 //   + - * / neg sqrt            IEEE, one rounding each, subnormals kept. add, sub, mul, div, neg are the same by name
-//   fma(a, b, c)                a*b + c: one rounding on AVX2 and AVX-512, two here
+//   fma(a, b, c)                a*b + c: one rounding on AVX2 and AVX-512, and here where the baseline has the instruction (aarch64); else two
 //   fma_exact(a, b, c)          one rounding everywhere, by libm here
 //   mul_error(a, b, p)          a*b - p exactly, for p = a * b rounded, in f32's middle range
 //   max, min                    NaN if either operand is NaN; either zero may come out for zeros of both signs
@@ -73,7 +73,20 @@ RLX_FN vf operator*(vf a, vf b) { return {a.v * b.v}; }
 RLX_FN vf operator/(vf a, vf b) { return {a.v / b.v}; }
 RLX_FN vf operator-(vf a) { return {(f32x4)((i32x4)a.v ^ splat_i(INT32_MIN).v)}; }
 RLX_FN vf abs(vf a) { return {(f32x4)((i32x4)a.v & splat_i(INT32_MAX).v)}; }
+#if defined(__aarch64__)
+// As GEMM of this set has it: sums that go on in vectors have its bits.
+RLX_FN vf fma(vf a, vf b, vf c) {
+  __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c.v) : "w"(a.v), "w"(b.v));
+  return c;
+}
+RLX_FN f64x2 fma_half(f64x2 a, f64x2 b, f64x2 c) {
+  __asm__("fmla %0.2d, %1.2d, %2.2d" : "+w"(c) : "w"(a), "w"(b));
+  return c;
+}
+#else
 RLX_FN vf fma(vf a, vf b, vf c) { return {a.v * b.v + c.v}; }
+RLX_FN f64x2 fma_half(f64x2 a, f64x2 b, f64x2 c) { return a * b + c; }
+#endif
 RLX_FN vf fma_exact(vf a, vf b, vf c) {
   vf r;
   for (int i = 0; i < LANES; i++) r.v[i] = ::fmaf(a.v[i], b.v[i], c.v[i]);
@@ -279,7 +292,7 @@ RLX_FN vd operator+(vd a, vd b) { return {a.lo + b.lo, a.hi + b.hi}; }
 RLX_FN vd operator-(vd a, vd b) { return {a.lo - b.lo, a.hi - b.hi}; }
 RLX_FN vd operator*(vd a, vd b) { return {a.lo * b.lo, a.hi * b.hi}; }
 RLX_FN vd operator/(vd a, vd b) { return {a.lo / b.lo, a.hi / b.hi}; }
-RLX_FN vd fma(vd a, vd b, vd c) { return {a.lo * b.lo + c.lo, a.hi * b.hi + c.hi}; }
+RLX_FN vd fma(vd a, vd b, vd c) { return {fma_half(a.lo, b.lo, c.lo), fma_half(a.hi, b.hi, c.hi)}; }
 RLX_FN f64x2 sqrt_half(f64x2 a) {
 #if defined(RLX_X86)
   return _mm_sqrt_pd(a);

@@ -26,6 +26,7 @@ struct Plan {
   int64_t side = 1;             // from one column to the next
   int64_t blocks = 1, block = 0;  // parts of the reduced elements and their length
   bool resume = false;          // of columns: partial results go on from what stands in their place
+  bool made = false;            // x was made a moment ago and lies in cache
 
   Walk<1> results(int64_t begin, int64_t end) const { return Walk<1>(kept_dims, kept, kept_strides, begin, end); }
   Walk<1> elements(int64_t begin, int64_t end) const { return Walk<1>(dims, reduced, strides, begin, end); }
@@ -80,7 +81,7 @@ template <class M> struct Driver {
   // M::part over an x that is made as it is added: as many rows at a time as there is room for, each column in the order of the plan.
   static void part_made(const Call &c, const Made &m, int slot, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, Acc *out) {
     Plan piece = p;
-    piece.kept = piece.reduced = 1, piece.kept_strides[0][0] = 1, piece.start = 0;
+    piece.kept = piece.reduced = 1, piece.kept_strides[0][0] = 1, piece.start = 0, piece.made = true;
     for (Walk<1> w = p.results(begin, end); w.next(); out += w.n) {
       piece.kept_dims[0] = piece.count = piece.strides[0][0] = w.n, piece.resume = false;
       const int64_t most = m.most / w.n;

@@ -12,6 +12,7 @@ RLX_FN vd load_wide(const float *x) { return wide(load(x)); }
 // conversions. Squares of f32 are exact in f64.
 struct same {
   static RLX_FN vd add(vd a, vd x) { return fma(x, splat<vd>(1.0), a); }
+  static RLX_FN vd first(vd x) { return x; }
   static RLX_FN vd of(vf x) { return wide(x); }
   static RLX_FN vd at(const float *x) { return load_wide(x); }
 };
@@ -21,6 +22,7 @@ struct magnitude : same {
 };
 struct squared : same {
   static RLX_FN vd add(vd a, vd x) { return fma(x, x, a); }
+  static RLX_FN vd first(vd x) { return x * x; }
 };
 
 template <class Map> struct sum_of {
@@ -29,7 +31,9 @@ template <class Map> struct sum_of {
   static RLX_FN A start() { return splat<vd>(0.0); }
   static RLX_FN A step(A a, vf x) { return Map::add(a, Map::of(x)); }
   static RLX_FN A step_at(A a, const float *x) { return Map::add(a, Map::at(x)); }
-  static RLX_FN A join(A a, A b) { return a + b; }
+  static RLX_FN A first_at(const float *x) { return Map::first(Map::at(x)); }
+  static RLX_FN A join(A a, A b) { return same::add(a, b); }
+  static RLX_FN double started(double a) { return START + a; }
   static RLX_FN double join(double a, double b) { return a + b; }
 };
 struct prod_of {
@@ -38,6 +42,8 @@ struct prod_of {
   static RLX_FN A start() { return splat<vd>(1.0); }
   static RLX_FN A step(A a, vf x) { return a * wide(x); }
   static RLX_FN A step_at(A a, const float *x) { return a * load_wide(x); }
+  static RLX_FN A first_at(const float *x) { return load_wide(x); }
+  static RLX_FN double started(double a) { return a; }
   static RLX_FN A join(A a, A b) { return a * b; }
   static RLX_FN double join(double a, double b) { return a * b; }
 };
@@ -195,9 +201,14 @@ template <class S> RLX_MATH void each_run(const Source &x, int64_t at, const Pla
   }
 }
 
+// The lanes of a row. They begin with its first elements: to what they begin with elsewhere, started() joins them.
 template <class Op> RLX_FN vd line_lanes(const float *x, int64_t n) {
   RowSum<Op> s;
-  s.add(x, n);
+  if (n >= 4 * LANES) {
+    for (int k = 0; k < 4; k++) s.a[k] = Op::first_at(x + k * LANES);
+    x += 4 * LANES, n -= 4 * LANES;
+  }
+  if (n > 0) s.add(x, n);
   return s.lanes();
 }
 // The sums or products of n rows that lie together, `step` apart. The lanes of four are joined at once.
@@ -206,8 +217,9 @@ template <class Op> RLX_FN void lines_of(const float *x, int64_t step, int64_t l
     const vd a = line_lanes<Op>(x, length), b = line_lanes<Op>(x + step, length);
     const vd c = line_lanes<Op>(x + 2 * step, length), d = line_lanes<Op>(x + 3 * step, length);
     join_four<Op>(a, b, c, d, out);
+    for (int k = 0; k < 4; k++) out[k] = Op::started(out[k]);
   }
-  for (; n > 0; n--, x += step, out++) *out = join_lanes<Op>(line_lanes<Op>(x, length));
+  for (; n > 0; n--, x += step, out++) *out = Op::started(join_lanes<Op>(line_lanes<Op>(x, length)));
 }
 
 template <class Op> void rows_of(const Source &x, const Plan &p, int64_t begin, int64_t end, int64_t from, int64_t to, double *out) {
@@ -253,11 +265,26 @@ template <class Op> RLX_FN void column_rows(typename Op::A *a, const float *x, i
     for (int r = 0; r < rows; r++) *a = Op::step(*a, load_part(x + j + r * step, left));
 }
 
+// The same for any number of rows, as long as the columns are whole fours of vectors: their accumulators stay in registers. Returns the columns.
+template <class Op> RLX_FN int64_t column_fours(typename Op::A *a, const float *x, int64_t n, int64_t rows, int64_t step) {
+  int64_t j = 0;
+  for (; j + 4 * LANES <= n; j += 4 * LANES, a += 4) {
+    typename Op::A s0 = a[0], s1 = a[1], s2 = a[2], s3 = a[3];
+    const float *p = x + j;
+    for (int64_t r = 0; r < rows; r++, p += step) {
+      s0 = Op::step_at(s0, p), s1 = Op::step_at(s1, p + LANES);
+      s2 = Op::step_at(s2, p + 2 * LANES), s3 = Op::step_at(s3, p + 3 * LANES);
+    }
+    a[0] = s0, a[1] = s1, a[2] = s2, a[3] = s3;
+  }
+  return j;
+}
+
 // n <= TILE neighbouring results, the first at element `at` of x.
 template <class Op> void column_tile(const Source &x, int64_t at, const Plan &p, int64_t n, int64_t from, int64_t to, double *out) {
   typename Op::A a[TILE / LANES];
   alignas(64) float buffer[TILE];
-  const bool direct = x.direct && p.side == 1;
+  const bool direct = x.direct && p.side == 1, near = p.made || n <= 4 * LANES;  // else rows are read as wide as they come
   for (int64_t j = 0; j < n; j += LANES) {
     typename Op::A &v = a[j / LANES];
     if (!p.resume) {
@@ -273,6 +300,12 @@ template <class Op> void column_tile(const Source &x, int64_t at, const Plan &p,
   for (Walk<1> w = p.elements(from, to); w.next();) {
     const int64_t step = w.step[0], first = at + w.at[0];
     int64_t i = 0;
+    if (direct && near) {
+      const float *p = static_cast<const float *>(x.x) + first;
+      const int64_t j = column_fours<Op>(a, p, n, w.n, step);
+      for (; i < w.n && j < n; i++) column_rows<Op>(a + j / LANES, p + j + i * step, n - j, 1, 0);
+      continue;
+    }
     if (direct)
       for (; i + GROUP <= w.n; i += GROUP) column_rows<Op>(a, static_cast<const float *>(x.x) + first + i * step, n, GROUP, step);
     for (; i < w.n; i++) {
@@ -357,22 +390,20 @@ template <class F> struct Floats {
   }
   static void put(const Plan &p, const Acc *a, T *y, int64_t n) {
     const bool roots = p.fn == rlx_ReduceFn_l2 || p.fn == rlx_ReduceFn_log_sum;
-    const bool mean = p.fn == rlx_ReduceFn_mean, exact = mean && p.n > 0 && (p.n & (p.n - 1)) == 0;  // a power of two has an exact inverse
-    const double over = double(p.n), times = exact ? 1 / over : 1;
+    const bool mean = p.fn == rlx_ReduceFn_mean, exact = (p.n & (p.n - 1)) == 0;  // a power of two has an exact inverse
+    const vd over = splat<vd>(mean ? double(p.n) : 1), times = splat<vd>(mean && p.n > 0 && exact ? 1 / double(p.n) : 1);
+    const bool divide = mean && (p.n == 0 || !exact);
     for (int64_t i = 0; i < n; i += LANES) {
       const int64_t m = n - i < LANES ? n - i : LANES;
       double t[LANES] = {};
       std::memcpy(t, a + i, sizeof(double) * size_t(m));
       if (roots)
         for (int64_t j = 0; j < m; j++) t[j] = finish(p, t[j]);
-      else if (mean && !exact)
-        for (int j = 0; j < LANES; j++) t[j] = one_nan(t[j]) / over;
-      else
-        for (int j = 0; j < LANES; j++) t[j] = one_nan(t[j]) * times;
       vd v;
       std::memcpy(&v, t, sizeof v);
-      if (m == LANES) F::put(y + i, narrow(v));
-      else F::put_part(y + i, narrow(v), int(m));
+      const vf y32 = narrow(divide ? v / over : v * times), y1 = select(ne(y32, y32), splat<vf>(NAN), y32);
+      if (m == LANES) F::put(y + i, y1);
+      else F::put_part(y + i, y1, int(m));
     }
   }
 };
