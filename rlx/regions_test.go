@@ -2,6 +2,7 @@ package rlx_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -504,6 +505,9 @@ func runRegions(t *testing.T, kind int, seeds []uint64, threads int, written boo
 	if r.out, err = p.Run(t.Context(), feed, rlx.WithProfile(&profile)); err != nil {
 		return nil, g, err
 	}
+	if threads > 1 {
+		err = errors.Join(err, runAtOnce(t, p, feed, r.out))
+	}
 	native := map[string]bool{} // the region ran in a kernel of its own
 	for _, s := range profile.Steps {
 		native[s.Op] = native[s.Op] || s.Place == "native" && s.Native > 0
@@ -512,7 +516,24 @@ func runRegions(t *testing.T, kind int, seeds []uint64, threads int, written boo
 		row := o.Value.Node().Row.Name
 		r.formed[o.Name] = row == k.region && native[row]
 	}
-	return r, g, nil
+	return r, g, err
+}
+
+// runAtOnce runs a program from three goroutines, which share what the program keeps of its regions.
+func runAtOnce(t *testing.T, p *rlx.Program, feed, want rlx.Feed) error {
+	errs := make([]error, 3)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			out, err := p.Run(t.Context(), feed)
+			for name := range out {
+				err = errors.Join(err, sameElements(out[name], want[name]))
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // checkRegions compares the cases of seeds as regions, on one thread and on two, with the same node by node.
