@@ -109,10 +109,11 @@ func (c *regionCase) shape() []int64 {
 	case 4:
 		return []int64{3, 0, 2}
 	}
-	shape, n := []int64{drawFrom(c.Rand, lengths...)}, int64(1)
+	n := drawFrom(c.Rand, lengths...)
+	shape := []int64{n}
 	for range c.IntN(4) {
-		n *= shape[0]
 		if d := drawFrom(c.Rand, lengths...); n*d <= 1<<13 {
+			n *= d
 			shape = slices.Insert(shape, c.IntN(len(shape)+1), d)
 		}
 	}

@@ -1,11 +1,13 @@
 package abi
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,8 +48,44 @@ func controls(t testing.TB) []*plan.Plan {
 		walk.Output(fmt.Sprint("y", i), v)
 	}
 
+	return plansOf(t, loop, walk)
+}
+
+// regions is a program with regions of most kinds over m rows of n: their chains keep values, turn and call, and read constants and operands of one
+// value, of one for each row and of one row.
+func regions(t testing.TB, m, n int64) *plan.Plan {
+	t.Helper()
+	g := ir.NewGraph("regions")
+	x, row, one, col := g.Input("x", ir.F32, ir.Dims(m, n)), g.Input("row", ir.F32, ir.Dims(m, 1)), g.Input("one", ir.F32, nil), g.Input("col", ir.F32, ir.Dims(n))
+	body := ir.SubGraph("body", 4, func(g *ir.Graph, in []ir.Value) []ir.Value {
+		a := op.Mul(op.Sub(in[1], in[0]), in[2])
+		b := op.Exp(op.Add(a, g.Constant(ir.Scalar(float32(0.5)))))
+		c := op.Add(op.Mul(in[3], b), a)
+		return []ir.Value{op.Relu(op.Cast(op.Cast(c, ir.F64), ir.F32)), a}
+	})
+	sums := ir.SubGraph("sums", 2, func(_ *ir.Graph, in []ir.Value) []ir.Value { return []ir.Value{op.Mul(op.Cast(in[0], ir.F32), in[1])} })
+	last := ir.SubGraph("last", 4, func(_ *ir.Graph, in []ir.Value) []ir.Value {
+		return []ir.Value{op.Add(op.Mul(in[0], in[1]), op.Sub(in[3], in[2]))}
+	})
+	out := op.ElementwiseRegion(g, op.ElementwiseRegionAttrs{Body: body}, x, row, one, col)
+	out = append(out, op.BatchElementwiseRegion(g, op.BatchElementwiseRegionAttrs{Body: last, NumBatch: 2}, x, x, row, one, col)...)
+	out = append(out, op.ReduceRegion(op.ReduceRegionAttrs{Body: last, Fn: "sum", Axes: []int{1}}, x, row, one, col))
+	out = append(out, op.MatMulRegion(op.MatMulRegionAttrs{Body: body}, x, g.Input("b", ir.F32, ir.Dims(n, n)), row, one, col)...)
+	out = append(out, op.QMatMulRegion(op.QMatMulRegionAttrs{Body: sums}, g.Input("p", ir.I8, ir.Dims(m, 8)), g.Input("q", ir.I8, ir.Dims(8, n)), col)...)
+	for i, v := range out {
+		g.Output(fmt.Sprint("y", i), v)
+	}
+	if err := g.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return plansOf(t, g)[0]
+}
+
+// plansOf plans each graph as it stands, with a command for each node.
+func plansOf(t testing.TB, graphs ...*ir.Graph) []*plan.Plan {
+	t.Helper()
 	var list []*plan.Plan
-	for _, g := range []*ir.Graph{loop, walk} {
+	for _, g := range graphs {
 		symbols := map[string]int64{}
 		for _, o := range g.Outputs {
 			for _, s := range o.Value.Measured() {
@@ -176,7 +214,7 @@ func TestHostileBodies(t *testing.T) {
 	r := rand.New(rand.NewSource(7))
 	values := []uint32{0, 3, 0x7fffffff, 0xffffffff}
 	for name, dev := range loaders(t) {
-		for _, p := range controls(t) {
+		for _, p := range append(controls(t), regions(t, 6, 16)) {
 			w := weightsOf(t, dev, p)
 			before := dev.NativeBytes()
 			good := encode(t, &p.Program)
@@ -207,6 +245,75 @@ func TestHostileBodies(t *testing.T) {
 				t.Errorf("%s: %d bytes are held, %d were before", name, after, before)
 			}
 		}
+	}
+}
+
+// TestRegionsAtOnce: runs of one program share what it keeps of its regions, whatever their threads: each gives the bits of a run alone on one.
+func TestRegionsAtOnce(t *testing.T) {
+	const threads, runs = 4, 20
+	dev := open(t, backend.Options{Threads: threads})
+	p := regions(t, 211, 96)
+	np, err := dev.Load(weightsOf(t, dev, p), encode(t, &p.Program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewSource(3))
+	var in [][]byte
+	for _, x := range p.Program.Inputs {
+		v, err := ir.Zeros(x.DType, x.Dims...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range v.Len() {
+			if x.DType == ir.F32 {
+				ir.PutFloat(x.DType, v.Bytes(), i, r.NormFloat64())
+			} else {
+				ir.PutInt(x.DType, v.Bytes(), i, int64(r.Intn(255)-127))
+			}
+		}
+		in = append(in, v.Bytes())
+	}
+	run := func(a backend.Arena, threads int) ([][]byte, error) {
+		args := &backend.RunArgs{Count: len(p.Program.Commands), Inputs: in, Arena: a, Threads: threads}
+		for _, x := range p.Program.Outputs {
+			n, _ := x.Bytes()
+			args.Outputs = append(args.Outputs, make([]byte, n))
+		}
+		return args.Outputs, np.Run(args)
+	}
+	errs := make([]error, threads)
+	arenas := make([]backend.Arena, threads)
+	for i := range arenas {
+		if arenas[i], err = np.NewArena(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := run(arenas[0], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i, a := range arenas {
+		all.Go(func() {
+			for k := range runs {
+				got, err := run(a, 1+(i+k)%threads)
+				for j := range want {
+					if err == nil && !bytes.Equal(got[j], want[j]) {
+						err = fmt.Errorf("output %d on %d threads has other bits", j, 1+(i+k)%threads)
+					}
+				}
+				errs[i] = errors.Join(errs[i], err)
+			}
+		})
+	}
+	all.Wait()
+	for i, a := range arenas {
+		if err := errors.Join(errs[i], a.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := np.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
