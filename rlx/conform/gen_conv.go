@@ -92,7 +92,11 @@ func conv(m *maker) {
 		window{x: dims(1, 20, 12, 17), w: dims(48, 10, 3, 3), groups: 2, padding: dims(2, 2), dilation: dims(2, 2)},
 		window{x: dims(2, 130, 7, 7), w: dims(50, 130, 1, 1)},
 		window{x: dims(1, 100, 7, 7), w: dims(36, 100, 3, 3), padding: dims(1, 1)},
-		window{x: dims(1, 16, 16, 16), w: dims(30, 16, 1, 1)})
+		window{x: dims(1, 16, 16, 16), w: dims(30, 16, 1, 1)},
+		window{x: dims(2, 40, 17, 21), w: dims(70, 20, 3, 3), groups: 2, padding: dims(1, 1)},
+		window{x: dims(1, 150, 9, 12), w: dims(20, 150, 3, 3), padding: dims(2, 0, 1, 3)},
+		window{x: dims(1, 16, 9, 235), w: dims(50, 16, 3, 3)}, // rows in pieces
+		window{x: dims(1, 32, 14, 14), w: dims(32, 32, 3, 3), padding: dims(1, 1)})
 	if m.large {
 		m.convs(nil, fewChannels...)
 	}

@@ -5,8 +5,8 @@
 //
 // A unit is a block of result channels by some panels of columns (n, p). Slices of the matrix of windows are made panel by panel as they
 // are used, so that scratch does not grow with x. w lies packed in panels of tile rows: in the weights when it is constant, else in scratch.
-// Most convolutions of f32 whose windows have several elements are computed in tiles without such a matrix: see tile.cpp; of few
-// channels and kernel positions, from strips of rows of x: see shallow_units. Depthwise ones have
+// Most convolutions of f32 whose windows have several elements are computed in tiles without such a matrix: see tile.cpp, and winograd.cpp for
+// those of 3 x 3 that move by 1; of few channels and kernel positions, from strips of rows of x: see shallow_units. Depthwise ones have
 // kernels of their own: see depth.cpp. Where each result channel reads one channel of x, shares it with few others and none of those does,
 // the kernel slides over planes of x: see plane.h. Other groups of few result channels, and windows that lie far apart, slide too: see slide.cpp.
 #include "../core/rlx_begin.h"
@@ -372,7 +372,7 @@ template <int Isa> void run(const Call &c) {
   if (depth_fits(*c.cmd, w)) return depth_run(c, w, w.kernel[2] == 3 ? *set_of(Isa).depth3 : *set_of(Isa).depth5, set_of(Isa).f32, Isa);
   if (slide_fits(*c.cmd, w, Isa)) return slide_run(c, w, Isa);
   const bool by_rows = shallow(*c.cmd, w, set_of(Isa));
-  if (!direct(w) && !by_rows && tiles_fit(*c.cmd, w, set_of(Isa).positions)) return tiles_run(c, w, set_of(Isa).positions, Isa);
+  if (!direct(w) && !by_rows && tiles_fit(*c.cmd, w, set_of(Isa).positions)) return tiles_run(c, w, set_of(Isa), Isa);
   plan(*c.cmd, set_of(Isa), w, c.threads(), &j);
   j.c = &c, j.x = c.in_ptr<char>(0), j.y = c.out_ptr<char>(0);
   j.ending = ending_of(c, Isa);
@@ -413,7 +413,7 @@ int32_t conv_prepare(Prepare &prepare) {
   }
   const ConvSet &s = set_of(prepare.isa);
   const bool by_rows = shallow(c, w, s);
-  if (!by_rows && tiles_fit(c, w, s.positions)) return tiles_prepare(prepare, w, s.positions);
+  if (!by_rows && tiles_fit(c, w, s.positions)) return tiles_prepare(prepare, w, s);
   plan(c, s, w, prepare.max_threads, &j);
   if (by_rows) j.slot_bytes = align64_bytes(strips_of(w, s).floats * int64_t(sizeof(float)));
   if (prepare.constant_view(prepare, 1) && j.packed_bytes > 0 && w.groups < (1 << 24)) {

@@ -6,6 +6,7 @@
 #include "plane.h"
 #include "shallow.h"
 #include "tile.h"
+#include "winograd.h"
 
 namespace rlx {
 namespace conv {
@@ -31,6 +32,7 @@ struct ConvSet {
   TileTables positions;
   ChannelTiles tiles;
   StripSet strips;
+  WinogradTables winograd;
 };
 extern const ConvSet conv_generic, conv_avx2, conv_avx512, conv_neon;
 

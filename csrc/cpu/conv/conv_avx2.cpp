@@ -18,10 +18,11 @@ namespace {
 #include "tile_body.h"
 #include "panel_body.h"
 #include "shallow_body.h"
+#include "winograd_body.h"
 }  // namespace
 RLX_TARGET_END
 
-extern const ConvSet conv_avx2 = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_avx2, &depth5_avx2, tile_tables(), channel_tiles(), strip_set()};
+extern const ConvSet conv_avx2 = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_avx2, &depth5_avx2, tile_tables(), channel_tiles(), strip_set(), winograd_tables()};
 
 }  // namespace conv
 }  // namespace rlx

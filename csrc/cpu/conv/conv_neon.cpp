@@ -17,9 +17,10 @@ namespace {
 #include "tile_body.h"
 #include "panel_body.h"
 #include "shallow_body.h"
+#include "winograd_body.h"
 }  // namespace
 
-extern const ConvSet conv_neon = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_neon, &depth5_neon, tile_tables(), channel_tiles(), strip_set()};
+extern const ConvSet conv_neon = {form<f32_form>(), form<f16_form>(), form<bf16_form>(), depth_sums, &depth3_neon, &depth5_neon, tile_tables(), channel_tiles(), strip_set(), winograd_tables()};
 
 }  // namespace conv
 }  // namespace rlx

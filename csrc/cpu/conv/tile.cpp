@@ -7,8 +7,8 @@
 #include "../core/rlx_begin.h"
 
 #include "../core/pool.h"
-#include "ending.h"
-#include "tile.h"
+#include "conv.h"
+#include "tiling.h"
 
 namespace rlx {
 namespace conv {
@@ -16,25 +16,9 @@ namespace {
 
 constexpr int64_t kSlice = 640;          // depth
 constexpr int64_t kBlockTiles = 32;
-constexpr int64_t kMostWidth = 32;       // kernel positions of the last axis
 constexpr int64_t kLeastDepth = 16, kLeastRow = 6;
 constexpr int64_t kMostPoints = 256, kLeastChannels = 96, kLeastLanes = 16;
 constexpr int64_t kChunkFma = 1 << 16;   // about a microsecond: less is not worth handing to another thread
-
-struct Tiling {
-  const Call *c;
-  const TileTables *tables;
-  Window w;
-  int64_t depth, slice;
-  int64_t rows, per_row;         // rows of results of an item; tiles in each
-  int64_t block, blocks;         // tiles of a unit; units of an item
-  int64_t panels, panel_floats;  // of w, of a group
-  int64_t offsets, packed, slot; // floats of scratch: places of x, w when it is not constant, sums of a thread
-  int64_t lo[kMostWidth], hi[kMostWidth];
-  const int32_t *offset;
-  const float *weights;
-  Ending ending;
-};
 
 // Positions that lie side by side are one long row.
 void flatten(Window *w) {
@@ -61,6 +45,8 @@ Tiling tiling_of(const Window &w, const TileTables &tables, int threads) {
   t.block = ceil_div(tiles, t.blocks), t.blocks = t.block > 0 ? ceil_div(tiles, t.block) : 0;
   t.offsets = align16(t.depth), t.packed = w.groups * t.panels * t.panel_floats;
   t.slot = (t.block * tables.positions + tables.lanes) * wide;
+  t.winograd = winograd_fits(w, tables.lanes);
+  if (t.winograd) t.offsets += winograd_offsets(w), t.slot = winograd_slot(w, tables.lanes, threads);
   for (int64_t k = 0; k < w.kernel[2] && k < kMostWidth; k++) seen(t.w, 2, k, &t.lo[k], &t.hi[k]);
   return t;
 }
@@ -115,14 +101,6 @@ void unpack_panels(const Operand &v, const int64_t *how, const char *packed, cha
   }
 }
 
-// A tile of a unit: where its window starts in x, which may be in the padding, and which kernel positions of the outer axes see x.
-struct Place {
-  const float *x;
-  int64_t at, n;  // its result positions of the row
-  int64_t d0, d1, h0, h1;
-  float *sums;
-};
-
 // The depths [k0, k1) of a panel for positions [lo, hi) of a tile.
 struct Span {
   int64_t k0, k1, lo, hi;
@@ -139,7 +117,8 @@ void run_span(const Tiling &t, const Place &p, const Span &s, const float *w, bo
   tile->load = true;
 }
 
-// Depths [from, to) of one tile, in stretches that the same positions see.
+}  // namespace
+
 void run_tile(const Tiling &t, const Place &p, int64_t from, int64_t to, const float *w, bool wide, PositionTile *tile) {
   const Window &v = t.w;
   Span s = {0, 0, 0, 0};
@@ -171,17 +150,18 @@ void run_tile(const Tiling &t, const Place &p, int64_t from, int64_t to, const f
   if (first) std::memset(p.sums, 0, size_t(p.n * 2 * t.tables->lanes) * sizeof(float));
 }
 
-Place place_of(const Tiling &t, int64_t item, int64_t g, int64_t i) {
+Place place_at(const Tiling &t, int64_t item, int64_t g, int64_t od, int64_t oh, int64_t at, int64_t n) {
   const Window &w = t.w;
-  const int64_t row = i / t.per_row, od = row / w.out[1], oh = row % w.out[1];
-  Place p;
-  p.at = tile_start(t, i % t.per_row), p.n = tile_start(t, i % t.per_row + 1) - p.at;
+  Place p = {};
+  p.at = at, p.n = n;
   inside(w, 0, od, &p.d0, &p.d1);
   inside(w, 1, oh, &p.h0, &p.h1);
   const int64_t first = item * w.xs[0] + g * w.per * w.xs[1] + (od * w.stride[0] - w.begin[0]) * w.xs[2] + (oh * w.stride[1] - w.begin[1]) * w.xs[3];
-  p.x = t.c->in_ptr<float>(0) + first + (p.at * w.stride[2] - w.begin[2]) * w.xs[4];
+  p.x = t.c->in_ptr<float>(0) + first + (at * w.stride[2] - w.begin[2]) * w.xs[4];
   return p;
 }
+
+namespace {
 
 // Lets a tile fetch, a line for each of its depths, the next part of the residual and then of the results, which are `count` floats each.
 void fetch_turn(const float *y, const float *residual, int64_t count, int64_t part, PositionTile *tile, int64_t depths) {
@@ -202,7 +182,8 @@ void run_unit(const Tiling &t, int64_t item, int64_t g, int64_t panel, int64_t i
   do {
     const int64_t to = min64(from + t.slice, t.depth);
     for (int64_t i = i0; i < i1 && !t.c->stopped(); i++) {
-      Place p = place_of(t, item, g, i);
+      const int64_t row = i / t.per_row, start = tile_start(t, i % t.per_row);
+      Place p = place_at(t, item, g, row / t.w.out[1], row % t.w.out[1], start, tile_start(t, i % t.per_row + 1) - start);
       p.sums = sums + (position(t, i) - first) * wide;
       PositionTile tile;
       // Each of the first tiles fetches its part of the next slice; those behind them, in the last one, what turn reads and writes.
@@ -251,8 +232,9 @@ bool tiles_fit(const Command &c, const Window &w, const TileTables &tables) {
   return flat.out[0] * flat.out[1] == 1 && flat.points <= kMostPoints && w.per >= kLeastChannels;
 }
 
-int32_t tiles_prepare(Prepare &prepare, const Window &w, const TileTables &tables) {
+int32_t tiles_prepare(Prepare &prepare, const Window &w, const ConvSet &set) {
   Command &c = *prepare.cmd;
+  const TileTables &tables = set.positions;
   Tiling t = tiling_of(w, tables, prepare.max_threads);
   int64_t slots = 0;
   for (int threads = 1; threads <= prepare.max_threads; threads++) slots = max64(slots, threads * tiling_of(w, tables, threads).slot);
@@ -270,8 +252,8 @@ int32_t tiles_prepare(Prepare &prepare, const Window &w, const TileTables &table
   return RLX_OK;
 }
 
-void tiles_run(const Call &c, const Window &w, const TileTables &tables, int isa) {
-  Tiling t = tiling_of(w, tables, c.threads());
+void tiles_run(const Call &c, const Window &w, const ConvSet &set, int isa) {
+  Tiling t = tiling_of(w, set.positions, c.threads());
   t.c = &c;
   t.ending = ending_of(c, isa);
   int32_t *offset = static_cast<int32_t *>(c.scratch);
@@ -285,6 +267,7 @@ void tiles_run(const Call &c, const Window &w, const TileTables &tables, int isa
   } else {
     t.packed = 0;
   }
+  if (t.winograd) return winograd_run(t, set.winograd, offset + align16(t.depth), static_cast<float *>(c.scratch) + t.offsets + t.packed);
   const int64_t fma = t.block * t.tables->positions * 2 * t.tables->lanes * t.depth;
   c.parallel(w.items * w.groups * t.blocks * t.panels, 1 + kChunkFma / (fma + 1), units, &t);
 }

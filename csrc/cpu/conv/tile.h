@@ -29,10 +29,12 @@ struct TileTables {
   void (*turn)(const float *sums, int64_t n, int64_t outs, float *to, int64_t to_rs, const Finish &finish);
 };
 
+struct ConvSet;
+
 // Whether a convolution is computed in tiles; what it needs; and a run.
 bool tiles_fit(const Command &c, const Window &w, const TileTables &tables);
-int32_t tiles_prepare(Prepare &prepare, const Window &w, const TileTables &tables);
-void tiles_run(const Call &c, const Window &w, const TileTables &tables, int isa);
+int32_t tiles_prepare(Prepare &prepare, const Window &w, const ConvSet &set);
+void tiles_run(const Call &c, const Window &w, const ConvSet &set, int isa);
 
 }  // namespace conv
 }  // namespace rlx
