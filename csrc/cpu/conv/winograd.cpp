@@ -54,7 +54,7 @@ Winograd winograd_of(const Window &w, int lanes, int threads) {
   const auto units = [&]() { return w.items * w.groups * q.down * q.across; };
   while (q.height > 1 && threads > 1 && units() < 3 * threads && q.height * q.width > 2 * 14) q.down++, q.height = ceil_div(q.rows, q.down);
   q.down = ceil_div(q.rows, q.height);
-  q.parts = threads > 1 ? min64(q.panels, ceil_div(3 * threads, max64(1, units()))) : 1;
+  q.parts = threads > 1 ? min64(q.panels, ceil_div(2 * threads, max64(1, units()))) : 1;  // each transforms the windows again
   q.pitch = pitch_of(q.height * q.width), q.strip = align16(q.width + 1);
   q.slice = min64(w.per, kChannels);
   const int64_t wide = 2 * lanes, quads = q.height * q.width;
