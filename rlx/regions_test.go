@@ -252,7 +252,7 @@ func (c *regionCase) reduce() []ir.Value {
 func (c *regionCase) shared() []ir.Value {
 	d := drawFrom(c.Rand, ir.F32, ir.F32, ir.F32, ir.F64, ir.F16)
 	b, s := 1+c.Int64N(3), drawFrom(c.Rand, lengths[2:20]...)
-	n := drawFrom[int64](c.Rand, 7, 16, 32, 33, 48, 64, 80, 128, 160, 256, 1100, 2048)
+	n := drawFrom[int64](c.Rand, 7, 16, 32, 33, 48, 64, 80, 96, 128, 160, 192, 256, 1100, 2048)
 	x, dy, scale := c.input(d, b, s, n), c.input(d, b, s, n), c.input(d, b, 1, n)
 	mean := func(v ir.Value) ir.Value { return op.Reduce(v, "mean", []int{2}, true) }
 	centred := op.Sub(x, mean(x))

@@ -351,6 +351,28 @@ func TestFusedBroadcast(t *testing.T) {
 	}), []*ir.Tensor{shapedF32([]int{2, 2}, 11, 21, 62, 82)}, 0, nil}})
 }
 
+// Chains take a value of each row from where it lies: rows of every number of vectors, which begin and end anywhere in a block of them.
+func TestRowsInChains(t *testing.T) {
+	const rows = 13
+	var bugs []bug
+	for _, n := range []int{16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256, 320} {
+		x, a, b, want := make([]float32, rows*n), make([]float32, rows), make([]float32, rows), make([]float32, rows*n)
+		for r := range rows {
+			a[r], b[r] = float32(100*r+1), float32(r-4)
+			for k := range n {
+				i := r*n + k
+				x[i] = float32(i%97 - 40)
+				want[i] = (a[r] - (x[i]+b[r])*b[r] - b[r]) * (x[i] - a[r])
+			}
+		}
+		bugs = append(bugs, bug{fmt.Sprint("rows of ", n), []*ir.Tensor{ir.New(x, rows, n), ir.New(a, rows, 1), ir.New(b, rows, 1)}, func(in []ir.Value) []ir.Value {
+			x, a, b := in[0], in[1], in[2]
+			return []ir.Value{op.Mul(op.Sub(op.Sub(a, op.Mul(op.Add(x, b), b)), b), op.Sub(x, a))}
+		}, []*ir.Tensor{ir.New(want, rows, n)}, 0, nil})
+	}
+	runBugs(t, bugs)
+}
+
 // Rewrites that look like algebra change IEEE results: none may happen, with all passes, with each one off and with none.
 func TestNoUnsafeAlgebra(t *testing.T) {
 	bugs := []bug{

@@ -18,8 +18,8 @@ struct Work;
 
 // Functions of f32 that run in chains: v = in[0], then v = fn(v, in[k]), or fn(in[k], v) where turned, for k from 1 on. relu and tanh take v
 // alone, as may the function of a call, which is Chain::call[k - 1]. take: v = in[k]; keep: in[k] = v; square: v = v v. One: all elements of in[k]
-// are the same, and it has one. hold: a second value w is v; swap: v is w and w is v; held: the other operand is w. Row: all elements of a row are, and
-// in[k] has them `step` apart, from the row of the first element on.
+// are the same, and it has one. hold: a second value w is v; swap: v is w and w is v; held: the other operand is w; chains with these have no tanh
+// and no call. Row: all elements of a row are, and in[k] has them `step` apart, from the row of the first element on.
 enum Link : int32_t {
   LINK_NONE = -1,
   LINK_ADD, LINK_SUB, LINK_MUL, LINK_CALL,

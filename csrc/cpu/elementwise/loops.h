@@ -101,17 +101,24 @@ RLX_FN void call_link(const ChainLink &l, float *v, const float *p, int64_t n) {
 }
 float *place_of(const void *const *in, int k) { return static_cast<float *>(const_cast<void *>(in[k])); }
 
-// The rows of eight vectors, the first of which begins at element i.
-RLX_FN void rows_of_block(const Chain &c, const void *const *in, int64_t i, int64_t *row) {
+constexpr int LINK_HALF = 48;  // in a block, of LINK_ROW: four vectors are of a row, four of the next
+
+// The rows of eight vectors, the first of which begins at element i. Returns what links of rows are here; row has the row of the first vector,
+// and where they stay links of rows that of each.
+RLX_FN int rows_of_block(const Chain &c, const void *const *in, int64_t i, int64_t *row) {
   int64_t at = i + *static_cast<const int64_t *>(in[MAX_LINKS + 1]), r = at / c.row;
   at -= r * c.row;
+  row[0] = r;
+  if (at + 8 * LANES <= c.row) return LINK_ONE;
+  if (at + 4 * LANES == c.row) return LINK_HALF;
   for (int k = 0; k < 8; k++) {
     row[k] = r;
     if ((at += LANES) == c.row) at = 0, r++;
   }
+  return LINK_ROW;
 }
 
-// HOLDS: with the second value. It takes eight registers from the functions of chains without.
+// HOLDS: with the second value. It takes eight registers, and stays in them where no function is called.
 template <bool HOLDS> void chain_block(const Chain &c, const void *const *in, float *y, int64_t i, bool past) {
   const float *x = f32_of(in, 0) + i;
   if (past)  // long calls keep the processor from seeing the next loads
@@ -120,30 +127,14 @@ template <bool HOLDS> void chain_block(const Chain &c, const void *const *in, fl
   vf v4 = load(x + 4 * LANES), v5 = load(x + 5 * LANES), v6 = load(x + 6 * LANES), v7 = load(x + 7 * LANES);
   vf w0 = v0, w1 = v1, w2 = v2, w3 = v3, w4 = v4, w5 = v5, w6 = v6, w7 = v7;
   alignas(64) int64_t row[8];
-  if (c.row > 0) rows_of_block(c, in, i, row);
+  const int rows = c.row > 0 ? rows_of_block(c, in, i, row) : LINK_ROW;
   const ChainLink *l = c.link;
   for (int k = 0, links = c.links; k < links; k++, l++) {
     int link = l->link;
     float *p = place_of(in, k + 1) + i;
     if (link >= LINK_ONE && link < LINK_HELD) {
       p -= i;
-      if (link >= LINK_ROW && row[0] == row[7]) link += LINK_ONE - LINK_ROW, p += row[0] * l->step;
-    }
-    if constexpr (HOLDS) {
-      bool done = true;
-      switch (link) {
-#define b(k) w##k
-        RLX_LINKS(LINK_HELD +)
-#undef b
-#define hold_vector(k) w##k = v##k;
-#define swap_vector(k) { const vf t = w##k; w##k = v##k; v##k = t; }
-        case LINK_HOLD: RLX_EIGHT(hold_vector) break;
-        case LINK_SWAP: RLX_EIGHT(swap_vector) break;
-#undef hold_vector
-#undef swap_vector
-        default: done = false;
-      }
-      if (done) continue;
+      if (link >= LINK_ROW && rows != LINK_ROW) link += rows - LINK_ROW, p += row[0] * l->step;
     }
     switch (link) {
 #define b(k) load(p + (k) * LANES)
@@ -155,6 +146,22 @@ template <bool HOLDS> void chain_block(const Chain &c, const void *const *in, fl
 #define b(j) splat<vf>(double(p[row[j] * l->step]))
       RLX_LINKS(LINK_ROW +)
 #undef b
+#define b(k) splat<vf>(double(p[(k) / 4 * l->step]))
+      RLX_LINKS(LINK_HALF +)
+#undef b
+#define b(k) (HOLDS ? w##k : v##k)
+      RLX_LINKS(LINK_HELD +)
+#undef b
+#define hold_vector(k) w##k = v##k;
+#define swap_vector(k) { const vf t = w##k; w##k = v##k; v##k = t; }
+      case LINK_HOLD:
+        if constexpr (HOLDS) { RLX_EIGHT(hold_vector) }
+        break;
+      case LINK_SWAP:
+        if constexpr (HOLDS) { RLX_EIGHT(swap_vector) }
+        break;
+#undef hold_vector
+#undef swap_vector
 #define square_vector(k) v##k = mul(v##k, v##k);
       case LINK_SQUARE: RLX_EIGHT(square_vector) break;
 #undef square_vector
@@ -171,24 +178,25 @@ template <bool HOLDS> void chain_block(const Chain &c, const void *const *in, fl
         break;
       }
       case LINK_CALL:
-      case LINK_TURNED_CALL: {
-        alignas(64) float held[8 * LANES];
-        float *to = held;
-        const float *from = held;
-        RLX_EIGHT(put_vector)
-        call_link(*l, held, p, 8 * LANES);
-        RLX_EIGHT(get_vector)
+      case LINK_TURNED_CALL:
+        if constexpr (!HOLDS) {
+          alignas(64) float held[8 * LANES];
+          float *to = held;
+          const float *from = held;
+          RLX_EIGHT(put_vector)
+          call_link(*l, held, p, 8 * LANES);
+          RLX_EIGHT(get_vector)
+        }
         break;
-      }
 #undef put_vector
 #undef get_vector
       case LINK_TANH:
-        tanh_link(v0, v1, v2, v3);
-        tanh_link(v4, v5, v6, v7);
+        if constexpr (!HOLDS) tanh_link(v0, v1, v2, v3), tanh_link(v4, v5, v6, v7);
         break;
 #define relu_vector(k) v##k = relu_link(v##k);
-      default: RLX_EIGHT(relu_vector)
+      case LINK_RELU: RLX_EIGHT(relu_vector) break;
 #undef relu_vector
+      default: __builtin_unreachable();  // a chain has no other links
     }
   }
   put(y, v0, past), put(y + LANES, v1, past), put(y + 2 * LANES, v2, past), put(y + 3 * LANES, v3, past);

@@ -96,7 +96,14 @@ void Region::gathered(char **table, uint32_t j, int64_t begin, int64_t n) const 
   const int64_t block = repeats && begin % rows + n <= rows ? 1 + begin / rows : 0;
   if (block != 0 && held.block == block && n <= held.n) return;
   held = Held{block, n};
-  gather(table[j], s, data_[j], begin, n, layout.repeat);
+  if (block == 0) return gather(table[j], s, data_[j], begin, n, layout.repeat);
+  char *to = table[j];  // equal rows: one is gathered, then what is there is doubled
+  int64_t done = n < a.dims[a.rank - 1] ? n : a.dims[a.rank - 1];
+  gather(to, s, data_[j], begin, done, layout.repeat);
+  for (int64_t more; done < n; done += more) {
+    more = n - done < done ? n - done : done;
+    std::memcpy(to + done * s.size, to, size_t(more * s.size));
+  }
 }
 
 void Region::run(char **table, char *const *results, int64_t begin, int64_t n, int64_t to) const {
