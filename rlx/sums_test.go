@@ -100,6 +100,15 @@ func TestSumsInF64(t *testing.T) {
 					x := g.Input(c.name, rlx.F32, rlx.Shape(dims[0], dims[1], dims[2]))
 					g.Output(c.name, op.Reduce(x, fn, axes, false))
 					g.Output(c.name+".region", op.Reduce(op.Mul(x, 1), fn, axes, false))
+					signed, signs := slices.Clone(c.x), make([]float32, len(c.x)) // whose products are x
+					for i := range signs {
+						signs[i] = drawFrom[float32](r, -1, 1)
+						signed[i] *= signs[i]
+					}
+					feed[c.name+".signed"], feed[c.name+".signs"] = rlx.New(signed, dims...), rlx.New(signs, dims...)
+					a := g.Input(c.name+".signed", rlx.F32, rlx.Shape(dims[0], dims[1], dims[2]))
+					b := g.Input(c.name+".signs", rlx.F32, rlx.Shape(dims[0], dims[1], dims[2]))
+					g.Output(c.name+".products", op.Reduce(op.Mul(a, b), fn, axes, false))
 				}
 			}
 		}
@@ -111,9 +120,11 @@ func TestSumsInF64(t *testing.T) {
 	for _, c := range cases {
 		for i := range c.groups {
 			want, off := c.bounds(i)
-			got, region := out[c.name].Float(i), out[c.name+".region"].Float(i)
-			if got != region && (got == got || region == region) {
-				t.Errorf("%s, result %d: Reduce gives %g, ReduceRegion %g", c.name, i, got, region)
+			got := out[c.name].Float(i)
+			for _, of := range []string{"region", "products"} {
+				if region := out[c.name+"."+of].Float(i); got != region && (got == got || region == region) {
+					t.Errorf("%s, result %d: Reduce gives %g, ReduceRegion of %s %g", c.name, i, got, of, region)
+				}
 			}
 			switch {
 			case want != want:

@@ -27,6 +27,7 @@ struct Plan {
   int64_t blocks = 1, block = 0;  // parts of the reduced elements and their length
   bool resume = false;          // of columns: partial results go on from what stands in their place
   bool made = false;            // x was made a moment ago and lies in cache
+  const float *factor = nullptr;  // of sums of columns of f32: lies as x does, and each element is multiplied by it. Operand 1 of the command
 
   Walk<1> results(int64_t begin, int64_t end) const { return Walk<1>(kept_dims, kept, kept_strides, begin, end); }
   Walk<1> elements(int64_t begin, int64_t end) const { return Walk<1>(dims, reduced, strides, begin, end); }
@@ -120,7 +121,8 @@ template <class M> struct Driver {
   }
 
   static void run(const Call &c, Range r) {
-    const Plan p = plan_of(*c.cmd);
+    Plan p = plan_of(*c.cmd);
+    if (c.cmd->num_in == 2) p.factor = static_cast<const float *>(c.in_data[1]);
     if (p.blocks > 1) {
       Job j = {&c, &p};
       c.parallel(p.blocks, 1, block, &j);

@@ -280,6 +280,19 @@ template <class Op> RLX_FN int64_t column_fours(typename Op::A *a, const float *
   return j;
 }
 
+// Adds rows of products, each of which is rounded before it is added.
+RLX_FN void product_rows(vd *a, const float *x, const float *y, int64_t n, int rows, int64_t step) {
+  typedef sum_of<same> Op;
+  int64_t j = 0;
+  for (; j + LANES <= n; j += LANES, a++) {
+    vd s = *a;
+    for (int r = 0; r < rows; r++) s = Op::step(s, mul(load(x + j + r * step), load(y + j + r * step)));
+    *a = s;
+  }
+  if (const int left = int(n - j); left > 0)
+    for (int r = 0; r < rows; r++) *a = Op::step(*a, mul(load_part(x + j + r * step, left), load_part(y + j + r * step, left)));
+}
+
 // n <= TILE neighbouring results, the first at element `at` of x.
 template <class Op> void column_tile(const Source &x, int64_t at, const Plan &p, int64_t n, int64_t from, int64_t to, double *out) {
   typename Op::A a[TILE / LANES];
@@ -300,6 +313,13 @@ template <class Op> void column_tile(const Source &x, int64_t at, const Plan &p,
   for (Walk<1> w = p.elements(from, to); w.next();) {
     const int64_t step = w.step[0], first = at + w.at[0];
     int64_t i = 0;
+    if constexpr (std::is_same<Op, sum_of<same>>::value)
+      if (p.factor != nullptr) {
+        const float *one = static_cast<const float *>(x.x) + first, *other = p.factor + first;
+        for (; i + GROUP <= w.n; i += GROUP) product_rows(a, one + i * step, other + i * step, n, GROUP, step);
+        for (; i < w.n; i++) product_rows(a, one + i * step, other + i * step, n, 1, step);
+        continue;
+      }
     if (direct && near) {
       const float *p = static_cast<const float *>(x.x) + first;
       const int64_t j = column_fours<Op>(a, p, n, w.n, step);

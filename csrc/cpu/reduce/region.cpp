@@ -3,6 +3,7 @@
 //
 //   rows      the kernel sees the whole tensor, of which only the rows that it is asked for exist: what it does with a row depends on the shape alone
 //   columns   the kernel asks for the rows that it adds (Made), each column in the order of Reduce
+//   products  where columns of f32 are products of two operands and are added up, the kernel multiplies itself: nothing is stored in between
 //
 // Where the elements of a result lie otherwise, all is made first.
 #include "../core/rlx_begin.h"
@@ -102,10 +103,11 @@ region::Draft draft_of(Command &c) {
 // What PREPARE leaves with the command.
 struct Prepared {
   region::Box box;
-  const region::Layout *layout;  // null where nothing is reduced
+  const region::Layout *layout;  // null where nothing is reduced, or nothing made
   Kernel kernel;
   Splitter split;
-  bool max_abs;
+  bool max_abs, product;
+  uint32_t factors[2];  // of a product: its operands
 };
 
 struct Job {
@@ -212,7 +214,23 @@ bool is_max_abs(const Command &c, const Inner &inner) {
   const rlx_program &body = *static_cast<const rlx_program *>(body_of(c, 0));
   if (inner.made.attrs.fn != rlx_ReduceFn_max || inner.x.dtype != RLX_F32 || c.num_in != 1 || !c.in[0].contiguous || body.num_commands != 1) return false;
   const Command &b = body.command(0);
-  return b.op == RLX_OP_Activation && static_cast<const rlx_ActivationAttrs *>(b.attrs)->fn == rlx_UnaryFn_abs && b.in[0].slot == RLX_INPUT;
+  return b.out[0].slot == RLX_OUTPUT && b.op == RLX_OP_Activation && static_cast<const rlx_ActivationAttrs *>(b.attrs)->fn == rlx_UnaryFn_abs && b.in[0].slot == RLX_INPUT;
+}
+
+// Sums of columns of products of two operands that lie as the product would: the kernel of Reduce multiplies as it adds.
+bool is_product(const Command &c, const Inner &inner, uint32_t *factors) {
+  const rlx_program &body = *static_cast<const rlx_program *>(body_of(c, 0));
+  const int64_t fn = inner.made.attrs.fn;
+  if ((fn != rlx_ReduceFn_sum && fn != rlx_ReduceFn_mean) || inner.x.dtype != RLX_F32 || body.num_commands != 1) return false;
+  const Command &b = body.command(0);
+  if (b.out[0].slot != RLX_OUTPUT || b.op != RLX_OP_Binary || static_cast<const rlx_BinaryAttrs *>(b.attrs)->fn != rlx_BinaryFn_mul) return false;
+  for (int k = 0; k < 2; k++) {
+    if (b.in[k].slot != RLX_INPUT) return false;
+    const Operand &o = c.in[factors[k] = b.in[k].index];
+    if (o.dtype != RLX_F32 || !o.contiguous || o.count != inner.x.count) return false;
+  }
+  const Plan p = plan_of(inner.cmd);
+  return p.columns && p.side == 1;
 }
 
 }  // namespace
@@ -227,14 +245,19 @@ int32_t reduce_region_prepare(Prepare &q) {
   *kept = Prepared{};
   c.keep_prepared(kept);
   kept->box = d.box;
-  if (d.box.count > 0 && (code = d.lay_out(q, &kept->layout)) != RLX_OK) return code;
   Inner inner(c, d.box);
   if (!registry_find(RLX_OP_Reduce, inner.x.dtype, &kept->kernel, &kept->split)) return RLX_BAD_WORDS;
   kept->max_abs = is_max_abs(c, inner);
+  kept->product = is_product(c, inner, kept->factors);
   Prepare p = q;
   p.cmd = &inner.cmd;
   inner.cmd.scratch = 0;
   reduce_prepare(p);
+  if (kept->max_abs || kept->product) {  // nothing is made
+    c.scratch = inner.cmd.scratch;
+    return RLX_OK;
+  }
+  if (d.box.count > 0 && (code = d.lay_out(q, &kept->layout)) != RLX_OK) return code;
   for (int threads = 1; threads <= q.max_threads; threads++) {
     inner.choose(threads);
     const int64_t bytes = (kept->layout != nullptr ? aligned(kept->layout->bytes(threads)) : 0) + inner.made_bytes(threads) + aligned(inner.cmd.scratch);
@@ -252,6 +275,12 @@ void reduce_region(const Call &c, Range) {
   if (kept.max_abs) {
     inner.made.attrs.fn = MAX_ABS;
     reduce.in_data = c.in_data;
+    return run_whole(c, reduce, kept.kernel, kept.split);
+  }
+  if (kept.product) {
+    const void *in[2] = {c.in_data[kept.factors[0]], c.in_data[kept.factors[1]]};
+    inner.cmd.num_in = 2;
+    reduce.in_data = in;
     return run_whole(c, reduce, kept.kernel, kept.split);
   }
   char *made = static_cast<char *>(c.scratch);
