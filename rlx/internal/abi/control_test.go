@@ -193,9 +193,12 @@ func tryRun(t *testing.T, d backend.Device, w backend.Weights, words []uint32, m
 	}
 	defer a.Close()
 	args.Arena = a
-	stop := time.AfterFunc(2*time.Millisecond, a.Cancel().Set)
+	set := make(chan struct{})
+	stop := time.AfterFunc(2*time.Millisecond, func() { a.Cancel().Set(); close(set) })
 	_ = np.Run(args)
-	stop.Stop()
+	if !stop.Stop() {
+		<-set // an arena is closed behind all that uses it
+	}
 }
 
 // bodyBytes is what the bodies of p say that their arenas need.
