@@ -119,6 +119,13 @@ void run_span(const Tiling &t, const Place &p, const Span &s, const float *w, bo
 
 }  // namespace
 
+void put_sums(const Tiling &t, const float *sums, int64_t n, int64_t outs, float *y, const Finish &finish) {
+  const int64_t points = t.w.points;
+  t.tables->turn(sums, n, outs, y, points, finish);
+  if (t.ending.swept && n == points) return sweep(t.ending, y, outs * points);
+  for (int64_t k = 0; k < outs && t.ending.swept; k++) sweep(t.ending, y + k * points, n);
+}
+
 void run_tile(const Tiling &t, const Place &p, int64_t from, int64_t to, const float *w, bool wide, PositionTile *tile) {
   const Window &v = t.w;
   Span s = {0, 0, 0, 0};
@@ -195,9 +202,7 @@ void run_unit(const Tiling &t, int64_t item, int64_t g, int64_t panel, int64_t i
     }
     from = to;
   } while (from < t.depth);
-  t.tables->turn(sums, n, outs, y, points, finish);
-  if (t.ending.swept && n == points) return sweep(t.ending, y, outs * points);
-  for (int64_t k = 0; k < outs && t.ending.swept; k++) sweep(t.ending, y + k * points, n);
+  put_sums(t, sums, n, outs, y, finish);
 }
 
 void units(void *ctx, int64_t begin, int64_t end, int slot) {

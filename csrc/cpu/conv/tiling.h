@@ -36,6 +36,8 @@ struct Place {
 Place place_at(const Tiling &t, int64_t item, int64_t g, int64_t od, int64_t oh, int64_t at, int64_t n);
 // Depths [from, to) of one tile, in stretches that the same positions see. w is the panel; wide: both vectors of channels.
 void run_tile(const Tiling &t, const Place &p, int64_t from, int64_t to, const float *w, bool wide, PositionTile *tile);
+// Sums of n result positions that lie together, [position][2 vectors], as the results of outs channels from y on, finished.
+void put_sums(const Tiling &t, const float *sums, int64_t n, int64_t outs, float *y, const Finish &finish);
 
 }  // namespace conv
 }  // namespace rlx

@@ -1,6 +1,6 @@
 // Contract: a result is a sum of 16 products over the channels of a group, ascending, each in one f32 accumulator, added up as winograd_body.h says. It has
-// the same bits whatever the batch and the threads. Bound: in f32 eps times channels times the largest sum of |w||x| over a kernel within the 4 x 4
-// elements that two by two results share. Where that says little, since elements of very different size meet, or a product is not finite, these results
+// the same bits whatever the batch and the threads. Bound: 9 (C + 10) eps sum over the C channels of sum |w| of the kernel times sum |x| of the 4 x 4 elements
+// that two by two results share. Where that says little, since elements of very different size meet, or a product is not finite, these results
 // of a panel are those of tile.cpp: so a NaN, an infinity or a huge number reaches the windows that read it, and no others.
 //
 // A unit is a block of quads of results, whole rows of them where they are short, by some panels of two vectors of result channels. Its windows are transformed
@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kLeast = 16;              // channels of a group, and result channels
 constexpr int64_t kLeastQuads = 12;         // of an item: kernels are transformed for them
 constexpr int64_t kLeastWork = 1500;        // quads times channels of a group
-constexpr int64_t kChannels = 128;           // of a slice
+constexpr int64_t kChannels = 128;          // of a slice
 constexpr int64_t kWindows = 1 << 18;       // floats of transformed windows of a unit
 constexpr int64_t kMostWindows = 1 << 22;   // at most, where a row has so many
 constexpr int64_t kLine = 16;               // floats
@@ -42,8 +42,6 @@ struct Winograd {
   float *slots;
 };
 
-int64_t pitch_of(int64_t quads) { return align16(quads); }
-
 Winograd winograd_of(const Window &w, int lanes, int threads) {
   Winograd q = {};
   q.lanes = lanes, q.panels = ceil_div(w.outs, 2 * lanes);
@@ -55,7 +53,7 @@ Winograd winograd_of(const Window &w, int lanes, int threads) {
   while (q.height > 1 && threads > 1 && units() < 3 * threads && q.height * q.width > 2 * 14) q.down++, q.height = ceil_div(q.rows, q.down);
   q.down = ceil_div(q.rows, q.height);
   q.parts = threads > 1 ? min64(q.panels, ceil_div(2 * threads, max64(1, units()))) : 1;  // each transforms the windows again
-  q.pitch = pitch_of(q.height * q.width), q.strip = align16(q.width + 1);
+  q.pitch = align16(q.height * q.width), q.strip = align16(q.width + 1);
   q.slice = min64(w.per, kChannels);
   const int64_t wide = 2 * lanes, quads = q.height * q.width;
   // A line more than they hold: entries a power of two apart would share a set of the first-level cache.
@@ -166,9 +164,7 @@ void put_results(const Winograd &q, const Block &b, const Area &a, int64_t panel
   const int64_t n = whole ? a.rows * a.columns : a.columns;
   for (int64_t i = 0; i < (whole ? 1 : a.rows); i++) {
     const int64_t at = (b.item * t.w.groups * t.w.outs + o) * points + (2 * b.row + i) * t.w.out[2] + 2 * b.column;
-    float *y = t.c->out_ptr<float>(0) + at;
-    t.tables->turn(b.results + i * a.columns * wide, n, outs, y, points, finish_of(t.ending, o, at));
-    for (int64_t k = 0; k < outs && t.ending.swept; k++) sweep(t.ending, y + k * points, n);
+    put_sums(t, b.results + i * a.columns * wide, n, outs, t.c->out_ptr<float>(0) + at, finish_of(t.ending, o, at));
   }
 }
 
